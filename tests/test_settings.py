@@ -11,7 +11,7 @@ from lalkit.treebank.corpora import repository
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("train.epochs", "3", 3), ("train.epochs", "3.0", 3), ("train.rate", "1e-3", 0.001), ("train.clip", 0, 0.0),
+        ("train.epochs", "3", 3), ("train.epochs", "3.0", 3), ("train.rate", "1e-3", 0.001), ("train.average", 0, 0.0),
         ("train.autocast", "false", False), ("train.start", "none", None), ("train.start", "en-news", "en-news"),
         ("model.label_attention", "none", None),
     ],

@@ -353,8 +353,6 @@ def search(
     model: str | None = None,
     head: str | None = None,
     arc: str | None = None,
-    word: str | None = None,
-    tag: str | None = None,
     device: options.Device = "cpu",
 ) -> None:
     """Search trees for a pattern of tgrep, and print each match between its neighbouring words.
@@ -369,13 +367,11 @@ def search(
         model: Search the parses of this parser, a name or a folder, and not the gold trees.
         head: The head word of the match.
         arc: The label of the arc from the head word to its own head.
-        word: A word of the match.
-        tag: The tag of a word of the match; with --word, of the same word.
     """
     from lalkit.api import Parser
     from lalkit.treebank.corpora import load
 
-    sentences, conditions = load(treebank, split), {"head": head, "arc": arc, "word": word, "tag": tag}
+    sentences, conditions = load(treebank, split), {"head": head, "arc": arc}
     options.set_threads(None)
     find = partial(Parser.load(model, device=device).search, sentences) if model else sentences.search
     hits = find(pattern, **conditions)

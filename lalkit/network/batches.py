@@ -124,7 +124,7 @@ class Collator:
     def __init__(self, vocab: Vocab, config: EncoderConfig):
         self.vocab, self.config = vocab, config
         self.tokenizer = load_tokenizer(config.pretrained) if config.pretrained else None
-        self.subwords = SubWords(self.tokenizer, space=config.space) if config.pretrained else None
+        self.subwords = SubWords(self.tokenizer) if config.pretrained else None
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
         """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""

@@ -189,11 +189,12 @@ class PartitionedLayer(HookedModule):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        d_model, inner = (config.d_content, config.d_position), halve(config.d_head)
+        d_model, d_head = (config.d_content, config.d_position), max(1, config.d_content // config.attention_heads)
+        inner = halve(d_head)
         linear = partial(PartitionedLinear, initial=config.initial)
         self.query, self.key, self.value = (linear(d_model, inner, config.attention_heads) for _ in range(3))
         self.output = linear((config.attention_heads * inner[0], config.attention_heads * inner[1]), d_model)
-        self.inner, self.scale = inner, 1 / math.sqrt(config.d_head)
+        self.inner, self.scale = inner, 1 / math.sqrt(d_head)
         self.up = linear(d_model, halve(config.d_ff), bias=True)
         self.down = linear(halve(config.d_ff), d_model, bias=True)
         self.attention_norm, self.norm = nn.LayerNorm(sum(d_model)), nn.LayerNorm(sum(d_model))

@@ -218,7 +218,7 @@ class Model:
         device: as in `find_device`.
         """
         place = find_device(device)
-        vocab = Vocab.build(sentences, config.model.encoder.min_count, config.model.task)
+        vocab = Vocab.build(sentences, config.model.task)
         torch.manual_seed(config.train.seed)
         network = Network(config.model, vocab).to(place)
         return cls(network, vocab, Collator(vocab, config.model.encoder), config, {})

@@ -66,7 +66,7 @@ class Network(HookedModule):
             raise ModelError(problem, remedy="Set one of the two to none.")
         self.config = config
         if config.encoder.pretrained is None:
-            self.words = ScratchEncoder(config.encoder, config.d_content, len(vocab.words), len(vocab.chars))
+            self.words = ScratchEncoder(config.d_content, len(vocab.words), len(vocab.chars))
         else:
             self.words = PretrainedEncoder(config.encoder, config.d_content, weights)
         tags = max(len(vocab.tags), 1)

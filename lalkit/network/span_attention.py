@@ -145,18 +145,13 @@ class SpanLabelAttention(HookedModule):
         edge = self.boundary.at(tuple(edges), b, i, j, label)
         return (inside + edge.to(inside.dtype)).masked_fill(label == 0, 0.0)
 
-    @classmethod
-    def attention(cls, logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
-        """Return the attention of one label head inside each of m spans: 0 outside the span, with sum 1."""
-        return torch.softmax(cls.logits_inside(logits, b, i, j, head), dim=-1)
-
     @staticmethod
-    def logits_inside(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
-        """Return the logits of one label head inside each of m spans: minus infinity outside the span."""
+    def attention(logits: Tensor, b: Tensor, i: Tensor, j: Tensor, head: Tensor) -> Float[Tensor, "m n"]:
+        """Return the attention of one label head inside each of m spans: 0 outside the span, with sum 1."""
         place = torch.arange(logits.shape[1], device=logits.device)
         inside = (place >= i[:, None]) & (place < j[:, None])
         chosen = logits[b, :, head].to(at_least_float(logits))
-        return chosen.masked_fill(~inside, -torch.inf)
+        return torch.softmax(chosen.masked_fill(~inside, -torch.inf), dim=-1)
 
     def _powers(self, logits: Float[Tensor, "b n l"], lengths: Int[Tensor, "b"] | None) -> Float[Tensor, "b n l"]:
         logits = logits.double()

@@ -45,11 +45,11 @@ class Vocab:
     char_index = _index("chars")
 
     @classmethod
-    def build(cls, sentences: Iterable[Sentence], min_count: int = 2, task: str = "joint") -> "Vocab":
+    def build(cls, sentences: Iterable[Sentence], task: str = "joint") -> "Vocab":
         """Collect the names of the training sentences, most frequent first. Raises ModelError if there is no constituent.
 
-        min_count: a rarer word is unknown. task 'dependencies': the only label is one for the whole sentence; the decoder
-        needs it, and no result shows it.
+        A word that stands there once is unknown: the network knows its characters only. task 'dependencies': the only label is
+        one for the whole sentence; the decoder needs it, and no result shows it.
         """
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
@@ -68,7 +68,7 @@ class Vocab:
             (EMPTY, GROUP, *_ranked(labels)),
             _ranked(tags),
             _ranked(arcs),
-            (PADDING, UNKNOWN, *_ranked(words, min_count)),
+            (PADDING, UNKNOWN, *_ranked(words, 2)),
             (PADDING, UNKNOWN, *_ranked(chars)),
         )
 
@@ -99,5 +99,5 @@ class Vocab:
         return vocab
 
 
-def _ranked(counts: Counter, min_count: int = 1) -> tuple[str, ...]:
-    return tuple(sorted((k for k, c in counts.items() if c >= min_count), key=lambda k: (-counts[k], k)))
+def _ranked(counts: Counter, least: int = 1) -> tuple[str, ...]:
+    return tuple(sorted((k for k, c in counts.items() if c >= least), key=lambda k: (-counts[k], k)))

@@ -19,6 +19,7 @@ from lalkit.network.batches import PAD, UNK, Batch, parts
 from lalkit.network.encoder import LARGEST, check_numbers
 from lalkit.network.minilm import Bert
 
+WORD, CHARACTER = 128, 32  # sizes of their embeddings, without a pretrained encoder [D]
 WORD_DROPOUT = 0.1  # share of the words that are made unknown in training, without a pretrained encoder [D]
 
 
@@ -145,13 +146,13 @@ class ScratchEncoder(nn.Module):
     A word's vector is its embedding beside a convolution of width 3 over its characters, of which the maximum is taken.
     """
 
-    def __init__(self, config: EncoderConfig, d_content: int, words: int, chars: int):
+    def __init__(self, d_content: int, words: int, chars: int):
         """words, chars: the sizes of the vocabularies."""
         super().__init__()
-        self.word = nn.Embedding(words, config.word_dim, padding_idx=PAD)
-        self.char = nn.Embedding(chars, config.char_dim, padding_idx=PAD)
-        self.convolution = nn.Conv1d(config.char_dim, config.word_dim // 2, kernel_size=3, padding=1)
-        size = config.word_dim + config.word_dim // 2
+        self.word = nn.Embedding(words, WORD, padding_idx=PAD)
+        self.char = nn.Embedding(chars, CHARACTER, padding_idx=PAD)
+        self.convolution = nn.Conv1d(CHARACTER, WORD // 2, kernel_size=3, padding=1)
+        size = WORD + WORD // 2
         self.edges = nn.Parameter(torch.randn(2, size) * 0.1)  # START and STOP
         self.project = nn.Linear(size, d_content, bias=False)
 

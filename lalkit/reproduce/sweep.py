@@ -282,6 +282,7 @@ def check(path: str | Path, profile: str | None = None) -> list[str]:
 
     Returns:
         A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
+        A setting that lalkit no longer has is not compared: the table keeps its value.
 
     Raises:
         ParameterError: The file is not a sweep, or has no committed table.
@@ -305,7 +306,7 @@ def check(path: str | Path, profile: str | None = None) -> list[str]:
         config = override(config, {"train.seed": now.seeds[0]})
         is_ = {"config": to_dict(config), "treebank": treebank, "scored": now.treebank, "parameters": weights}
         old, new = (pd.json_normalize(side).to_dict("records")[0] for side in (was, is_))  # by their full names
-        changed = [name for name in old | new if old.get(name) != new.get(name)]
+        changed = [name for name in new if old.get(name) != new.get(name)]
         lines += [f"{describe(cell)}: {name} was {old.get(name)}, is {new.get(name)}" for name in changed]
     return lines + [f"{cell}: only in the table" for cell in before]
 

@@ -31,7 +31,7 @@ from lalkit.network.encoder import LARGEST, check_numbers, fill
 from lalkit.network.model import check_lengths, find_device
 from lalkit.training import checkpoint
 from lalkit.training.named import find
-from lalkit.training.objective import MAX_LENGTH, add_gradient, begin, groups_of, rate_factor, terms_of
+from lalkit.training.objective import MAX_LENGTH, TERMS, add_gradient, begin, groups_of, rate_factor
 from lalkit.treebank.check import lessons, subset
 from lalkit.treebank.text import habits
 from lalkit.treebank.tree import Sentence
@@ -139,7 +139,7 @@ class Training:
         state, train = self.state, self.config.train
         self.model.network.train()
         groups = groups_of(self.lessons, train, state.epoch)
-        started, sums = time.perf_counter(), dict.fromkeys(terms_of(train), 0.0)
+        started, sums = time.perf_counter(), dict.fromkeys(TERMS, 0.0)
         words = sum(len(s) for group in groups for s in group)
         with machine.progress(total=words, desc=f"epoch {state.epoch + 1}/{state.planned}", unit=" words") as bar:
             for i, group in enumerate(groups):
@@ -167,8 +167,8 @@ class Training:
         terms = {name: float(value.detach()) for name, value in add_gradient(self.model, sentences).items()}
         if not math.isfinite(terms["loss"]):
             raise ModelError(f"the loss is {terms['loss']} at step {state.step}", remedy=LOWER_RATES)
-        if train.clip:
-            torch.nn.utils.clip_grad_norm_(self.parameters, train.clip)
+        if train.decay == "linear":
+            torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         factor = rate_factor(train, state.step, done) * state.scale
         for group in self.optimizer.param_groups:
             group["lr"] = group["rate"] * factor
@@ -213,7 +213,7 @@ class Training:
         spent = time.perf_counter() - started
         state.seconds, state.evaluation = state.seconds + spent, max(state.evaluation, spent)
         row = state.history[-1]
-        means = " ".join(f"{name} {row[name]:.3f}" for name in terms_of(train))
+        means = " ".join(f"{name} {row[name]:.3f}" for name in TERMS)
         row.update(seconds=round(state.seconds, 1), **scores)
         logger.info(f"epoch {state.epoch}/{state.planned}: {means}  dev {_shown(scores)}  {state.seconds / 60:.1f} min")
         if quality(scores) > state.best:
@@ -260,10 +260,9 @@ class Training:
             check_form(content["state"], State)
             self.state = State(**content["state"])
             scored = self.state.history[: -1 if self._unscored() else None]
-            terms = terms_of(self.config.train)
             if (self._done() and not self.state.history) or not (
                 all(row["epoch"] and quality(row) >= 0 for row in scored)
-                and all(name in row for row in self.state.history for name in terms)
+                and all(name in row for row in self.state.history for name in TERMS)
             ):
                 raise ValueError("an epoch has no scores")
         except (KeyError, TypeError, ValueError) as error:

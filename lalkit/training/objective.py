@@ -11,30 +11,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import SUBHEAD
-from lalkit.chart.loss import arc_loss, span_likelihood_loss, span_margin_loss
+from lalkit.chart.loss import arc_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
-from lalkit.errors import ModelError
 from lalkit.network.batches import IGNORE, Batch, batches
 from lalkit.network.model import Model, bf16_is_fast
-from lalkit.network.parser import Network, ParserOutput
-from lalkit.network.span_attention import SpanLabelAttention
+from lalkit.network.parser import Network
 from lalkit.treebank.check import Lessons
 from lalkit.treebank.tree import Sentence
 
 MAX_LENGTH = 150  # longer sentences are left out of training, but not out of evaluation [D]
+TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")  # what `losses` returns, in its order
 TAG_WEIGHT = 0.2  # weight of the cross-entropy of tags [D]
 
 
 def begin(config: Config, sentences: Sequence[Sentence], device: str = "auto") -> tuple[Model, torch.optim.Optimizer]:
-    """Return a new model for these sentences, and its optimizer. device: as in `find_device`.
-
-    Raises ModelError if a loss on label heads has a weight, and the network has no label heads of the kind it needs.
-    """
-    inside = config.model.span_attention
-    learned = inside is not None and inside.attention == "learned" and config.model.task == "joint"
-    if config.train.head_word_weight and not learned:
-        problem = "train.head_word_weight needs learned label attention inside the span, and both layers"
-        raise ModelError(problem, remedy="Leave it 0, or train with --preset minilm-span.")
+    """Return a new model for these sentences, and its optimizer. device: as in `find_device`."""
     model = Model.new(config, sentences, device)
     return model, make_optimizer(model.network, config.train)
 
@@ -67,14 +58,12 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     network, config = model.network, model.config.train
-    output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
+    output = network(batch, chart_gradient=False, chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
-    terms = {name: output.arc_scores.new_zeros(()) for name in terms_of(config)[1:]}
-    if batch.spans is not None and config.objective == "span-likelihood":
-        terms["spans"] = span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
-    elif batch.spans is not None:
+    terms = {name: output.arc_scores.new_zeros(()) for name in TERMS[1:]}
+    if batch.spans is not None:
         scores_at = partial(network.spans.at, output.span_parts)
         terms["spans"] = span_margin_loss(
             output.label_scores, batch.lengths, batch.spans, torch.get_num_threads(), scores_at
@@ -83,32 +72,9 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
         terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)
         terms["arc_labels"] = config.arc_weight * arc_labels
-    if config.head_word_weight and batch.spans is not None and batch.heads is not None:
-        terms["head_words"] = config.head_word_weight * head_word_loss(output, batch)
     terms["tags"] = TAG_WEIGHT * _cross_entropy(output.tag_scores, batch.tags)
     terms = {name: term / len(batch.lengths) for name, term in terms.items()}
     return {"loss": sum(terms.values()), **terms}
-
-
-def terms_of(config: TrainConfig) -> tuple[str, ...]:
-    """Return the names of the terms that `losses` returns, in its order."""
-    return ("loss", "spans", "arcs", "arc_labels", "tags", *(("head_words",) if config.head_word_weight else ()))
-
-
-def head_word_loss(output: ParserOutput, batch: Batch) -> Tensor:
-    """Return the sum of - log a(head word) over the gold spans of two words and more [D].
-
-    a is the attention inside the span of the label head that belongs to the span's label. The head word of a span is the
-    word whose own head stands outside the span.
-    """
-    spans = [(b, *span) for b, spans in enumerate(batch.spans) for span in spans if span[1] - span[0] > 1]
-    if not spans:
-        return output.arc_scores.new_zeros(())
-    b, i, j, label = torch.tensor(spans, device=output.arc_scores.device).T
-    logits = SpanLabelAttention.logits_inside(output.span_parts[0], b, i, j, label - 1)
-    heads, place = batch.heads[b], torch.arange(logits.shape[1], device=logits.device)
-    outside = (place >= i[:, None]) & (place < j[:, None]) & ((heads <= i[:, None]) | (heads > j[:, None]))
-    return F.cross_entropy(logits, outside.int().argmax(-1), reduction="sum")
 
 
 def _cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Find places in trees with patterns of tgrep, as NLTK reads them, and with conditions on words and arcs beside the pattern.
+"""Find places in trees with patterns of tgrep, as NLTK reads them, and with conditions on head words and arcs beside the pattern.
 
 `SBAR < (IN < that)` finds clauses that begin with the word *that*; `S < (NP=who $.. VP)` also captures the NP. The syntax is in
 notebooks/patterns.md. A pattern sees `Sentence.tree`: without function tags, each unary chain as several nodes, and round
@@ -37,7 +37,6 @@ NODE = re.compile(rf"(@?)((?:i@)?(?:{QUOTED})|\*|[^][\s;:.,&|<>()$!@%'^=]+)(=[A-
 MOST_BRACKETS = 50
 UNREADABLE = tgrep.pyparsing.ParseBaseException, tgrep.TgrepException, ValueError, RecursionError, AssertionError
 COLUMNS = "sentence id start end label text head head_word".split()
-Condition = str | None  # a text, or a regular expression between slashes
 SHOWN = 50  # lines of a concordance in a notebook
 NAME = 16  # characters of a sentence's id in a concordance
 
@@ -91,17 +90,13 @@ class Pattern:
     """A compiled tree pattern with its conditions. All of them must hold."""
 
     @checked
-    def __init__(
-        self, text: str, *, head: Condition = None, arc: Condition = None, word: Condition = None, tag: Condition = None
-    ):
+    def __init__(self, text: str, *, head: str | None = None, arc: str | None = None):
         """Compile a pattern.
 
         Args:
             text: The pattern, in the syntax of tgrep.
-            head: The head word of the match. This and the others are a text, or a regular expression between slashes: /^th/.
-            arc: The label of the arc from the head word to its own head.
-            word: A word of the match.
-            tag: The tag of a word of the match; with word, of the same word.
+            head: The head word of the match: a text, or a regular expression between slashes, /^th/.
+            arc: The label of the arc from the head word to its own head, likewise.
 
         Raises:
             ParameterError: The pattern or a condition cannot be read.
@@ -109,7 +104,7 @@ class Pattern:
         if not text.strip() or text.count("(") + text.count("[") > MOST_BRACKETS:
             problem = f"a pattern is a text with at most {MOST_BRACKETS} brackets"
             raise ParameterError(problem, where=f"pattern {shown(text)}", remedy=REMEDY)
-        self.text, asked = text, {"head": head, "arc": arc, "word": word, "tag": tag}
+        self.text, asked = text, {"head": head, "arc": arc}
         self._conditions = {name: _condition(name, value) for name, value in asked.items() if value is not None}
         tokens = _parse(text, False)
         self.names = tuple(dict.fromkeys(name for equals, name in zip(tokens, tokens[1:]) if equals == "="))
@@ -120,7 +115,7 @@ class Pattern:
     def find(self, sentence: Sentence | Node) -> Iterator[Match]:
         """Yield the matches in a sentence or a tree: parents before children, from left to right.
 
-        Raises LalkitError for a sentence without constituents, and for the conditions head and arc without dependencies.
+        Raises LalkitError for a sentence without constituents, and for conditions without dependencies.
         """
         where, heads, arcs = "", None, None
         if isinstance(sentence, Sentence):
@@ -137,17 +132,12 @@ class Pattern:
                     continue
                 head = external_head(heads, place.start, place.end) if heads else None
                 of_head = {} if head is None else {"head": leaves[head].word, "arc": arcs[head] if arcs else ""}
-                of_words = [{"word": leaf.word, "tag": leaf.label} for leaf in leaves[place.start : place.end]]
-                if self._hold(of_head, "head", "arc") and any(self._hold(values, "word", "tag") for values in of_words):
+                if all(name in of_head and test(of_head[name]) for name, test in self._conditions.items()):
                     captures = {name: node.span for name, node in labels.items()}
                     yield Match(place.start, place.end, place.label(), None if head is None else head + 1, captures)
         except (tgrep.TgrepException, TimeoutError, RecursionError) as error:
             problem = "the tree is too deep to search" if isinstance(error, RecursionError) else str(error)
             raise ParameterError(problem, where=f"{where}: pattern {self.text[:80]!r}", remedy=REMEDY) from None
-
-    def _hold(self, values: dict[str, str], *names: str) -> bool:
-        asked = [name for name in names if name in self._conditions]
-        return all(name in values and self._conditions[name](values[name]) for name in asked)
 
 
 def _condition(name: str, value: str) -> Callable[[str], bool]:

@@ -33,7 +33,7 @@ VARIANTS = [
 def build(changes, sample):
     torch.manual_seed(3)
     config = override(tiny(), {f"model.{name}": value for name, value in changes.items()})
-    vocab = Vocab.build(sample, 1)
+    vocab = Vocab.build(sample)
     network = Network(config.model, vocab)
     for name, p in network.named_parameters():
         if p.requires_grad and "transformer" not in name:

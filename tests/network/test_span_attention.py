@@ -3,15 +3,12 @@
 import pytest
 import torch
 
-from lalkit.api import Parser
 from lalkit.config import SpanAttentionConfig, override, tiny
 from lalkit.errors import ModelError
 from lalkit.network.parser import Network
 from lalkit.network.scores import fenceposts
 from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
-from lalkit.training.objective import head_word_loss
-from lalkit.treebank.joint import to_joint
 from tests.reference import span_attention_literal as literal
 
 FEATURES, LABELS = 12, 6
@@ -123,25 +120,10 @@ def test_padding_does_not_count_however_large_it_is(boundary):
     assert not chart[:, 6:].any() and not chart[:, :, 6:].any()
 
 
-def test_the_loss_of_head_words_is_their_cross_entropy(sample, tiny_span_parser):
-    parser, some = Parser.load(tiny_span_parser), sample[:30]
-    batch = parser.model.collator(some, gold=True)
-    with torch.no_grad():
-        output = parser.network(batch)
-        found = head_word_loss(output, batch).item()
-    total = 0.0
-    for b, spans in enumerate(map(to_joint, some)):
-        for start, end, label, head in spans:
-            if end - start > 1:
-                inside = output.span_parts[0][b, start:end, parser.vocab.label_index[label] - 1]
-                total -= torch.log_softmax(inside.float(), 0)[head - 1 - start].item()
-    assert found == pytest.approx(total, rel=1e-4)
-
-
 def test_two_label_attentions_are_refused(sample):
     config = override(tiny(), {"model.span_attention": {}})
     with pytest.raises(ModelError, match="both set\n.*none"):
-        Network(config.model, Vocab.build(sample, 1))
+        Network(config.model, Vocab.build(sample))
 
 
 def test_hooks_change_logits_and_evidence_and_see_the_lengths():

@@ -64,10 +64,10 @@ def test_a_profile_replaces_and_adds_settings(write, without_data):
         "small": {"treebank": "sample", "seeds": [7], "set": {"train.epochs": 1, "train.rate": "1e-4"}},
         "one": {"grid": {"layers": {3: {"model.layers": 3}}}},
     }
-    path = write(set={"train.epochs": 5, "train.clip": 0.5}, profiles=profiles)
+    path = write(set={"train.epochs": 5, "train.average": 0.5}, profiles=profiles)
     first, second = plan(path, "small").runs
     assert (first.treebank, first.seed, first.cell) == ("sample", 7, {"layers": "1"})
-    assert (first.config.train.epochs, first.config.train.rate, first.config.train.clip) == (1, 1e-4, 0.5)
+    assert (first.config.train.epochs, first.config.train.rate, first.config.train.average) == (1, 1e-4, 0.5)
     assert plan(path).runs[0].config.train.epochs == 5
     assert [run.cell for run in plan(path, "one").runs] == [{"layers": "3"}]
 
@@ -229,7 +229,7 @@ def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
 def test_a_failure_ends_in_one_line_and_exit_code_1(copy, file, tmp_path):
     """The second run's learning rate is far too large: it fails in earnest, and the first is not touched."""
     content = yaml.safe_load(file.read_text())
-    content["grid"]["layers"]["bad"] = {"train.rate": 1e12, "train.clip": 0.0}
+    content["grid"]["layers"]["bad"] = {"train.rate": 1e12}
     del content["grid"]["layers"][2]
     (tmp_path / "bad.yml").write_text(yaml.safe_dump(content, sort_keys=False))
     before = stamps(copy)

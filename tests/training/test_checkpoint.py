@@ -37,7 +37,7 @@ def test_there_and_back(tiny_parser, tmp_path):
 
 def test_frozen_weights_come_from_the_encoder_and_a_corpus_keeps_its_words(tmp_path):
     config = override(minilm(), {"model.encoder.freeze_layers": 5})
-    vocab = Vocab.build(load("sample", "dev").sentences, 1)
+    vocab = Vocab.build(load("sample", "dev").sentences)
     network = Network(config.model, vocab)
     save_model(Model(network, vocab, None, config, {}), tmp_path, "0")
     stored = {name for name in load_file(weights(tmp_path)) if ".layer." in name}
@@ -111,7 +111,7 @@ def test_an_encoder_of_a_folder_travels_with_its_parser(tmp_path):
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     BertModel(BertConfig(vocab_size=30522, **shape)).save_pretrained(tmp_path / "encoder")
     AutoTokenizer.from_pretrained(resolve("minilm")).save_pretrained(tmp_path / "encoder")
-    vocab, texts = Vocab.build(load("sample", "dev").sentences, 1), ["The end.", "Who saw it?"]
+    vocab, texts = Vocab.build(load("sample", "dev").sentences), ["The end.", "Who saw it?"]
     for number, name in enumerate((tmp_path / "encoder", shutil.copytree(resolve("e5-han"), tmp_path / "4 bits"))):
         config, parser = override(minilm(), {"model.encoder.pretrained": str(name)}), tmp_path / f"parser-{number}"
         save_model(Model(Network(config.model, vocab), vocab, None, config, {}), parser, "0")

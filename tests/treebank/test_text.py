@@ -152,7 +152,7 @@ def test_words_get_one_form():
 
 def test_words_are_looked_up_by_one_form_and_keep_their_own_form():
     sentence = Sentence(("１２", "12", "ab"), ("M", "M", "N"), (Span(0, 3, "X"),), (2, 0, 2), ("a", "ROOT", "a"))
-    vocab = Vocab.build([sentence], min_count=2)
+    vocab = Vocab.build([sentence])
     assert vocab.words[2:] == ("12",) and set(vocab.chars[2:]) == set("12ab")
     batch = Collator(vocab, EncoderConfig(pretrained=None))([sentence])
     assert batch.words[0].tolist() == [2, 2, 1] and batch.chars[0, 0].equal(batch.chars[0, 1])
