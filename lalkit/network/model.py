@@ -371,17 +371,6 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
         machine.check_fits(n, needed, limit, longest.where)
 
 
-def available_bytes(device: torch.device) -> int | None:
-    """Return the bytes that scores may take: on a GPU, and then on the host to which they are copied."""
-    limit = machine.available_bytes()
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-        # Torch keeps some blocks that it does not use.
-        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        limit = free if limit is None else min(limit, free)
-    return limit
-
-
 @contextmanager
 def undisturbed(device: torch.device, bf16: bool = False) -> Iterator[None]:
     """Compute without gradients and without the caller's autocast; new tensors are made on the CPU by default.
