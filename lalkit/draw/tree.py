@@ -1,19 +1,20 @@
 """Draw a sentence as an SVG: constituents above the words, dependencies below them, or one of the two.
 
-Constituents: every subtree has a box of its own, as wide as its label or as the boxes of its children side by side, so nothing
-can overlap. A constituent stands one level above its highest child. A line leaves its parent at a slant, reaches the next level,
-and goes straight down from there, so that no line crosses a label. Thick lines lead to the head child.
+Constituents: every subtree has a box of its own, at least as wide as its label, so nothing can overlap. A constituent stands one
+level above its highest child. A line leaves its parent at a slant, reaches the next level, and goes straight down from there, so
+that no line crosses a label. Thick lines lead to the head child.
 
 Dependencies: every word has one bracket-shaped arc, from its head word to it, with the arc's label on it. An arc runs below all
 arcs that it spans. If several arcs meet a word, they stand side by side, the longest nearest the word's centre, so that the
-arcs of a projective tree never cross. Words move apart until every label fits on its arc.
+arcs of a projective tree never cross. Words move apart until every label fits on its arc. The page to explore lays out its trees
+in the same way (explorer/layout.js; a test compares them).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lalkit.draw import svg
 from lalkit.errors import TreebankError
@@ -44,8 +45,7 @@ class Placed:
     """A node of the tree and its place in the drawing.
 
     level: 0 for a word. start, end: it covers words[start:end]. head: its head word (0-based) if that is known. note: a few
-    characters below its label. left, width: of the box that its whole subtree fills. x: the centre of its label. key: its name
-    for the script of a page, which can then find its label and its lines.
+    characters below its label. x: the centre of its label.
     """
 
     node: Node
@@ -54,9 +54,6 @@ class Placed:
     end: int = 0
     head: int | None = None
     note: str = ""
-    key: str | None = None
-    left: float = 0.0
-    width: float = 0.0
     x: float = 0.0
     children: list[Placed] = field(default_factory=list)
 
@@ -105,17 +102,6 @@ class Layers(NamedTuple):
     root: Placed
 
 
-class Drawing(NamedTuple):
-    """The parts of a drawing and their places: the centres of words (xs), their widths (slots), the line of the tags (base)."""
-
-    parts: list[str]
-    xs: list[float]
-    slots: list[float]
-    base: float
-    width: float
-    height: float
-
-
 def draw_tree(sentence: Sentence | Node, notes: Mapping[tuple[int, int], str] | None = None) -> str:
     """Return the constituents as an SVG. If the sentence has heads, thick lines lead from each constituent to its head word.
 
@@ -150,8 +136,21 @@ def draw_layers(sentence: Sentence) -> str:
 
 
 def _document(title: str, layers: Layers, arcs: Sequence[Arc]) -> str:
-    drawing = lay_out(layers, arcs)
-    return svg.document(drawing.width, drawing.height, drawing.parts, f"{title}: " + " ".join(layers.words))
+    """Return the constituents above the words and the dependencies below them. The root's arc is the last one."""
+    level = LEVEL + NOTE_LINE if any(item.note for item in walk(layers.root)) else LEVEL
+    gap, tagged = gap_of(layers.words), _tagged(layers.words, layers.tags)
+    slots = [max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + gap for word, tag in tagged]
+    for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
+        slots[word - 1] = max(slots[word - 1], 2 * abs(offset) + gap)  # the ends of its arcs stand within it
+    xs, width = spread(layers.root, slots, arcs)
+    base = MARGIN + (LABEL + layers.root.level * level if layers.root.level else TAG)
+    height = base + TAG_TO_WORD + MARGIN - 4
+    parts = [*_tree_parts(layers, base, level), *_word_parts(layers, xs, base)]
+    if arcs:
+        under = base + TAG_TO_WORD + UNDER_WORDS
+        parts += _arc_parts(arcs, xs, under)
+        height = under + FIRST + (arcs[-1].level - 1) * STEP + ARC_LABEL + MARGIN
+    return svg.document(width, height, parts, f"{title}: " + " ".join(layers.words))
 
 
 # ---------------------------------------------------------------- what is to be drawn
@@ -224,84 +223,35 @@ def gap_of(words: Sequence[str]) -> int:
     return GAP if len(words) <= LONG else CLOSE
 
 
-def lay_out(
-    layers: Layers, arcs: Sequence[Arc], under_words: float = UNDER_WORDS, kinds: Mapping[int, str] | None = None
-) -> Drawing:
-    """Lay out the constituents above the words and the dependencies below them.
+def spread(root: Placed, slots: Sequence[float], arcs: Sequence[Arc]) -> tuple[list[float], float]:
+    """Place every node so that each label fits over its words and on its arc. slots: the widths of the words.
 
-    Args:
-        layers, arcs: Of one sentence. The root's arc is the last one; without arcs, none is drawn.
-        under_words: From the words' baseline to where the arcs begin.
-        kinds: Dependent -> a class for the line of its arc, for the style sheet of a page. If this is given, all parts of an
-            arc also have its dependent and its head as attributes.
+    What is added for one label takes nothing from another, so that one round is enough, from short to long.
+    Returns the centres of the words, and the width of the drawing.
     """
-    items = list(walk(layers.root))
-    level = LEVEL + NOTE_LINE if any(item.note for item in items) else LEVEL
-    gap = gap_of(layers.words)
-    tagged = _tagged(layers.words, layers.tags)
-    slots = [max(svg.text_width(svg.shorten(word), WORD), svg.text_width(tag, TAG)) + gap for word, tag in tagged]
-    wide = list(slots)  # the ends of the arcs of a word stand within its slot
-    for word, offset in (pair for arc in arcs for pair in arc.offsets.items()):
-        wide[word - 1] = max(wide[word - 1], 2 * abs(offset) + gap)
-    xs = spread(layers.root, wide, arcs)
-    base = MARGIN + (LABEL + layers.root.level * level if layers.root.level else TAG)
-    height, width = base + TAG_TO_WORD + MARGIN - 4, 0.0
-    parts = [*_tree_parts(layers, base, level), *_word_parts(layers, xs, base)]
-    for item in items:
-        width = max(width, item.x + (item.room if item.children else slots[item.start]) / 2)
-    if arcs:
-        root, under = arcs[-1], base + TAG_TO_WORD + under_words
-        parts += _arc_parts(arcs, xs, under, kinds)
-        height = under + FIRST + (root.level - 1) * STEP + ARC_LABEL + MARGIN
-        width = max(width, xs[-1] + wide[-1] / 2, xs[root.dependent - 1] + root.room / 2)
-    return Drawing(parts, xs, slots, base, width + MARGIN, height)
-
-
-def spread(root: Placed, slots: Sequence[float], arcs: Sequence[Arc]) -> list[float]:
-    """Place every node so that each label fits on its arc, and return the centres of the words. slots: their widths."""
-    pads = [0.0] * len(slots)  # extra room to the left of each word
-    xs = place(root, slots, pads)
-    # The layout of a tree may swallow part of the room at first. Each round leaves at most half of what is missing.
-    for _ in range(200 if arcs else 0):
-        moved, wrong = list(xs), False
-        for arc in [arcs[-1], *arcs[:-1]]:
-            if arc.head:
-                start, end = (moved[word - 1] + arc.offsets[word] for word in (arc.left, arc.right))
-                word, missing = arc.right, arc.room - (end - start)
-                moved[word - 1 :] = [x + max(missing, 0.0) for x in moved[word - 1 :]]
-            else:  # the label of the root may reach beyond the first word
-                word, missing = 1, MARGIN - (xs[arc.dependent - 1] - arc.room / 2)
-            if missing > 0.01:
-                wrong = True
-                pads[word - 1] += missing
-        if not wrong:
-            break
-        xs = place(root, slots, pads)
-    return xs
-
-
-def place(root: Placed, slots: Sequence[float], pads: Sequence[float]) -> list[float]:
-    """Set every node's place, from MARGIN on, and return the centres of the words."""
-    order = list(walk(root))
-    for item in reversed(order):
-        if item.children:
-            item.width = max(item.room, sum(child.width for child in item.children))
-        else:
-            item.width = slots[item.start] + pads[item.start]
-    xs = [0.0] * len(slots)
-    root.left = float(MARGIN)
-    for item in order:
-        if not item.children:
-            item.x = xs[item.start] = item.left + pads[item.start] + slots[item.start] / 2
-        left = item.left + (item.width - sum(child.width for child in item.children)) / 2
-        for child in item.children:
-            child.left = left
-            left += child.width
-    for item in reversed(order):
+    left, right = [width / 2 for width in slots], [width / 2 for width in slots]  # of each word's centre
+    items = [item for item in walk(root) if item.children]
+    for item in sorted(items, key=lambda item: item.end - item.start):
+        missing = item.room - sum(left[item.start : item.end]) - sum(right[item.start : item.end])
+        left[item.start] += max(missing, 0.0) / 2
+        right[item.end - 1] += max(missing, 0.0) / 2
+    for arc in arcs:
+        start, end = max(arc.left - 1, 0), arc.right - 1
+        between = sum(right[start:end]) + sum(left[start + 1 : end + 1])
+        if arc.head:
+            left[end] += max(arc.room - between - arc.offsets[arc.right] + arc.offsets[arc.left], 0.0)
+        else:  # the label of the root may reach beyond the first word
+            left[0] += max(arc.room / 2 - between - left[0], 0.0)
+    xs = [MARGIN + sum(left[: k + 1]) + sum(right[:k]) for k in range(len(slots))]
+    for item in reversed(list(walk(root))):
         if item.children:
             middle = (item.children[0].x + item.children[-1].x) / 2
-            item.x = min(max(middle, item.left + item.room / 2), item.left + item.width - item.room / 2)
-    return xs
+            first, last = xs[item.start] - left[item.start], xs[item.end - 1] + right[item.end - 1]
+            item.x = min(max(middle, first + item.room / 2), last - item.room / 2)
+        else:
+            item.x = xs[item.start]
+    ends = [xs[arc.dependent - 1] + arc.room / 2 for arc in arcs if not arc.head]
+    return xs, max(xs[-1] + right[-1], *ends, 0.0) + MARGIN
 
 
 # ---------------------------------------------------------------- how it is drawn
@@ -317,7 +267,7 @@ def _tree_parts(layers: Layers, base: float, level: float) -> list[str]:
         y = base - item.level * level
         start = y + LINE_GAP
         tooltip = f"{item.node.label or 'unlabelled'}: words {item.start + 1} to {item.end}"
-        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tip=tooltip, data_of=item.key))
+        labels.append(svg.text(item.x, y, item.node.label, LABEL, bold=True, tip=tooltip))
         if item.note:
             start += NOTE_LINE
             labels.append(svg.text(item.x, start - 2, item.note, NOTE, colour=svg.GREY))
@@ -327,11 +277,10 @@ def _tree_parts(layers: Layers, base: float, level: float) -> list[str]:
             # The line slants down to the next level's labels, and goes straight down from there.
             bend = end if item.level - child.level == 1 else y + level - LABEL
             line = f"M{n(item.x)} {n(start)} L{n(child.x)} {n(bend)}" + (f" V{n(end)}" if end > bend else "")
-            ends: dict[str, Any] = {"data_of": item.key, "data_to": child.key}
             if item.head is not None and child.head == item.head:
-                thick.append(svg.path(line, colour=svg.BLUE, width=2.6, kind="head", **ends))
+                thick.append(svg.path(line, colour=svg.BLUE, width=2.6, kind="head"))
             else:
-                plain.append(svg.path(line, **ends))
+                plain.append(svg.path(line))
     return plain + thick + labels
 
 
@@ -352,12 +301,11 @@ def _word_parts(layers: Layers, xs: Sequence[float], base: float) -> list[str]:
     return parts
 
 
-def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float, kinds: Mapping[int, str] | None) -> list[str]:
-    """Return arcs and labels, from the line y = base down. kinds: see `lay_out`."""
+def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float) -> list[str]:
+    """Return arcs and labels, from the line y = base down."""
     lines, labels = [], []
     n = svg.number
     for arc in arcs:
-        words: dict[str, Any] = {} if kinds is None else {"data_arc": arc.dependent, "data_head": arc.head}
         tip_x, tip_y = xs[arc.dependent - 1] + arc.offsets[arc.dependent], base + 2
         neck, far = tip_y + ARROW, base + FIRST + (arc.level - 1) * STEP
         if arc.head:
@@ -368,18 +316,12 @@ def _arc_parts(arcs: Sequence[Arc], xs: Sequence[float], base: float, kinds: Map
         else:
             colour = text_colour = svg.VERMILION
             line, middle = f"M{n(tip_x)} {n(far)} V{n(neck)}", tip_x
-        lines.append(svg.path(line, colour=colour, kind=(kinds or {}).get(arc.dependent, ""), **words))
+        lines.append(svg.path(line, colour=colour))
         points = f"{n(tip_x)},{n(tip_y)} {n(tip_x - 3.5)},{n(neck)} {n(tip_x + 3.5)},{n(neck)}"
-        lines.append(svg.element("polygon", points=points, fill=colour, **words))
+        lines.append(svg.element("polygon", points=points, fill=colour))
         if arc.label:
             half, top = svg.text_width(arc.label, ARC_LABEL) / 2 + PAD, far - ARC_LABEL / 2 - 2
-            box: dict[str, Any] = {
-                "x": middle - half,
-                "y": top,
-                "width": 2 * half,
-                "height": ARC_LABEL + 4,
-                "fill": "white",
-            }
-            labels.append(svg.element("rect", **box, **words))
-            labels.append(svg.text(middle, far + 0.34 * ARC_LABEL, arc.label, ARC_LABEL, colour=text_colour, **words))
+            place = {"x": middle - half, "y": top, "width": 2 * half, "height": ARC_LABEL + 4}
+            labels.append(svg.element("rect", **place, fill="white"))
+            labels.append(svg.text(middle, far + 0.34 * ARC_LABEL, arc.label, ARC_LABEL, colour=text_colour))
     return lines + labels

@@ -46,15 +46,13 @@
       same("pressed", all('#bars .bar[aria-pressed="true"]').map((one) => one.dataset.head), [bar.dataset.head]);
       const cells = all(".heat").sort((a, b) => a.dataset.column - b.dataset.column);
       same("columns", cells.length, row.length);
-      const light = cells.map((cell, column) => {
+      const dark = cells.map((cell, column) => {
         const tip = cell.querySelector("title").textContent;
         if (!tip.includes(`${names[column]}: ${percent(row[column])}`)) wrong.push(["tip", tip]);
         same("number", text(`.parse .number[data-column="${column}"]`), String(Math.round(100 * row[column]) || ""));
-        return cell.style.fill.match(/\d+/g).map(Number).reduce((a, b) => a + b);
+        return Number(cell.style.fillOpacity);
       });
-      const order = row.map((_, column) => column).sort((a, b) => row[a] - row[b]);
-      if (order.some((column, i) => i && light[column] > light[order[i - 1]])) wrong.push(["the more attention, the darker", light, row]);
-      if (Math.max(...light) - Math.min(...light) <= 200) wrong.push(["pale", light]);
+      near("the more attention, the darker", dark, row.map((share) => share / Math.max(...row)), 1e-5);
       const table = all("#attention tbody tr").map((line) => [...line.cells].map((cell) => cell.textContent).slice(1));
       same("table", table, names.map((name, i) => [name, percent(row[i])]));
     },

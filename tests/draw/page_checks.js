@@ -1,7 +1,6 @@
 // What the tests ask of the page's own files (test_page_in_the_book.py copies this file beside them).
 import { load, run } from "./network.js";
 import { confidence, explained, parse } from "./parse.js";
-import { picture } from "./picture.js";
 import { wordsOf } from "./tokens.js";
 import { decode } from "./decode.js";
 import { probabilities } from "./sums.js";
@@ -16,8 +15,7 @@ export async function parses(texts) {
     const sure = confidence(tree, output, parser);
     const spans = explained(tree, output, parser, sure);
     const named = tree.spans.map(({ start, end, label, head }) => [start, end, parser.labels[label], head]);
-    const drawing = picture({ ...tree, arcProbabilities: sure.arcs }, spans, "FONTS");
-    results.push({ tree: [tree.words, named, tree.heads, tree.arcLabels, tree.tags], sure, spans, drawing });
+    results.push({ tree: [tree.words, named, tree.heads, tree.arcLabels, tree.tags], sure, spans });
   }
   return results;
 }

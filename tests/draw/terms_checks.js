@@ -47,13 +47,10 @@
       happen(box(2), "click");
       same("scores", [text("#scores").startsWith(`${own.label} scores `), text("#scores").includes(`${second.label} comes second with`)], [true, true]);
       const inside = own.value.map((_, k) => String(span.start + 1 + k));
-      const fills = new Map(all(".heat").map((item) => [item.dataset.column, item.style.fill]));
+      const shaded = all(".heat").filter((item) => item.style.fillOpacity > 0);
       const numbers = () => inside.map((column) => number(text(`.parse .number[data-column="${column}"]`) || "0"));
-      same("shaded", [...fills.keys()].filter((column) => fills.get(column)), inside);
-      own.value.forEach((value, k) => {
-        const [red, , blue] = fills.get(inside[k]).match(/\d+/g).map(Number);
-        if (value < 0 ? red < blue : blue < red) wrong.push(["colour", value, red, blue]);
-      });
+      same("shaded", shaded.map((item) => item.dataset.column), inside);
+      same("colours", shaded.map((item) => item.classList.contains("least")), own.value.map((value) => value < 0));
       near("shares", numbers(), own.value.map((value) => (100 * value) / sum(own.value.map(Math.abs))), 0.51);
       choose("shading", "attention");
       near("attention", numbers(), own.attention.map((share) => 100 * share), 0.51);

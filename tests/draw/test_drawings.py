@@ -135,7 +135,7 @@ def test_arcs_have_their_levels_their_order_at_a_word_and_room_for_their_labels(
         assert all(b - a >= LEG - 1e-9 for a, b in zip(offsets, offsets[1:]))
         left, right = ([way for way in ways if side * way > 0] for side in (-1, 1))
         assert left == sorted(left, reverse=True) and right == sorted(right, reverse=True), "the nearest is outermost"
-    xs = spread(read(sentence).root, [4.0] * 14, arcs)
+    xs, _ = spread(read(sentence).root, [4.0] * 14, arcs)
     for arc in arcs[:-1]:
         start, end = (xs[word - 1] + arc.offsets[word] for word in (arc.left, arc.right))
         assert end - start >= arc.room - 0.02

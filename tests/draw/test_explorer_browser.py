@@ -2,14 +2,19 @@
 
 import copy
 import itertools
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from lalkit.draw import explorer
+from lalkit.draw import draw_joint, explorer, svg, tree
+from lalkit.draw.explorer import tree_page
+from lalkit.treebank.corpora import load
 from tests.draw.browser import box, overlapping, read, rows
 from tests.draw.explorer_data import explorer_data
+from tests.draw.pictures import SVG
+from tests.draw.sentences import random_sentence
 from tests.draw.terms_data import terms_data
 from tests.draw.test_explorer import nasty
 
@@ -45,9 +50,9 @@ def assert_lines_begin_below_labels(page) -> None:
     """Every line begins just below a label that is shown, and ends above a label or a word that is shown."""
     places = """item => item.tagName === 'path' ? item.getAttribute('d').match(/-?[\\d.]+/g).map(Number)
         : [item.getAttribute('x'), item.getAttribute('y')].map(Number)"""
-    labels = {(round(x), round(y)) for x, y in read(page, "#drawing text[data-of]", places)}
-    columns = {round(x) for x, _ in read(page, "#drawing text:not([data-arc])", places)}
-    drawn = read(page, "#drawing path[data-to]", places)
+    labels = {(round(x), round(y)) for x, y in read(page, "#drawing .label", places)}
+    columns = {round(x) for x, _ in read(page, "#drawing text:not(.relation)", places)}
+    drawn = read(page, "#drawing .line", places)
     for x, y, *_, across, bend, down in ([*d[:-3], *d[-3:]] if len(d) > 4 else [*d, d[-1]] for d in drawn):
         assert {(round(x + dx), round(y - 5)) for dx in (-0.4, 0, 0.4)} & labels
         assert {round(across + dx) for dx in (-0.4, 0, 0.4)} & columns
@@ -78,6 +83,57 @@ def test_every_constituent_can_be_folded_and_opened(page, index):
         assert_lines_begin_below_labels(page)
         page.keyboard.press("f")
     assert sorted(read(page, "#drawing text", "item => item.textContent")) == texts
+
+
+def test_a_tree_is_drawn_as_in_python(open_page, sample, monkeypatch):
+    """Every text, line and arrow has the same place. Below the words there is room for numbers; CSS underlines the root."""
+    monkeypatch.setattr(tree, "UNDER_WORDS", 24)
+    monkeypatch.setattr(svg, "number", repr)
+    sentences = [random_sentence(3 + 9 * seed, seed) for seed in range(8)]
+    sentences += [*sample[:40], *load("sample-zh", "train").sentences[:5]]
+    page = open_page(explorer(tree_page(sentences, "Trees", "a treebank")))
+    for i, sentence in enumerate(sentences):
+        page.select_option("#sentence", str(i))
+        root = ElementTree.fromstring(draw_joint(sentence))
+        drawn = [item for item in root if item.get("x") or item.get("d") or item.get("points")]
+        drawn = [item for item in drawn if item.tag != f"{SVG}rect" and item.get("stroke-width") != "1.6"]
+        texts = ["".join([item.text or "", *(child.tail or "" for child in item)]) for item in drawn]
+        places = [map(item.get, ("d", "points", "x", "y")) for item in drawn]
+        wanted = [
+            (item.tag.removeprefix(SVG), text, item.get("class") or "", *place)
+            for item, text, place in zip(drawn, texts, places)
+        ]
+        found = read(
+            page,
+            "#drawing :is(text:not(.end, .number), path, polygon)",
+            """x => [x.tagName,
+            x.tagName === 'text' ? x.lastChild.textContent : '', x.matches('.line.head') ? 'head' : '',
+            ...['d', 'points', 'x', 'y'].map((name) => x.getAttribute(name))]""",
+        )
+        assert sorted(map(placed, found)) == sorted(map(placed, wanted)), sentence.id
+
+
+def test_every_constituent_is_one_thing_to_point_at_behind_its_labels_and_differences_are_marked(page):
+    page.select_option("#sentence", "1")
+    spans = DATA["sentences"][1]["spans"]
+    assert sum("::" in span["label"] for span in spans) > 0
+    seen = """box => { const {x, y, width, height} = box.getBBox();
+        return [...document.querySelectorAll('#drawing .label')].filter((label) => label.getAttribute('x') > x
+            && label.getAttribute('x') < x + width && label.getAttribute('y') > y && label.getAttribute('y') < y + height)
+            .map((label) => label.lastChild.textContent).join('::'); }"""
+    marks = {1: " ×", len(spans) - 1: " ≠"}
+    wanted = [re.sub("(?=::|$)", marks.get(i, ""), span["label"], count=1) for i, span in enumerate(spans)]
+    assert read(page, "#drawing .constituent", seen) == wanted
+    said = read(page, "#drawing .relation", "item => item.textContent")
+    assert [sum(item.endswith(mark) for item in said) for mark in (" ×", " ≠")] == [1, 1]
+    kinds = (".constituent.wrong", ".wrong-head", ".wrong-label")
+    assert [page.locator(f"#drawing {kind}").count() for kind in kinds] == [2, 1, 1]
+
+
+def placed(item) -> tuple:
+    tag, text, kind, *places = item
+    numbers = re.findall(r"-?[\d.]+", " ".join(filter(None, places)))
+    return tag, text, kind, *(round(float(one) + 0.000123, 3) for one in numbers)
 
 
 @pytest.mark.parametrize("norm", DATA["norms"])

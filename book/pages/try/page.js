@@ -35,7 +35,7 @@ function ask() {
   }
   worker ??= started();
   say("Parsing …");
-  return worker.postMessage({ number: ++number, text, chosen: Number(asked.get("sentence") ?? 1), fonts: getComputedStyle(document.body).fontFamily });
+  return worker.postMessage({ number: ++number, text, chosen: Number(asked.get("sentence") ?? 1) });
 }
 
 function started() {
@@ -71,7 +71,7 @@ async function show(answer) {
   find("facts").textContent = shares.length ? least : "";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
   URL.revokeObjectURL(shown);
-  shown = URL.createObjectURL(new Blob([filled(html, answer)], { type: "text/html" }));
+  shown = URL.createObjectURL(new Blob([filled(html, answer.data)], { type: "text/html" }));
   find("answer").hidden = false;
   frame.contentWindow.location.replace(`${shown}#${state}`);
   say("");
@@ -79,16 +79,7 @@ async function show(answer) {
 }
 
 // The explorer, which Python made for another sentence, with this one. In the sandbox of its frame it reaches nothing around it.
-function filled(html, { drawing, data }) {
-  const page = new DOMParser().parseFromString(html, "text/html");
-  for (const old of page.querySelectorAll("template[data-sentence]")) old.remove();
-  const template = page.createElement("template");
-  Object.assign(template.dataset, { pane: 0, sentence: 0 });
-  template.innerHTML = drawing;
-  page.getElementById("data").before(template);
-  page.getElementById("data").textContent = JSON.stringify(data).replace(/</g, "\\u003c");
-  return `<!doctype html>${page.documentElement.outerHTML}`;
-}
+const filled = (html, data) => html.replace(/( id="data">).*/, (_, before) => `${before}${JSON.stringify(data).replace(/</g, "\\u003c")}</script>`);
 
 // What is pinned in the explorer belongs to the address, too.
 window.addEventListener("message", ({ source, data }) => {

@@ -2,7 +2,6 @@
 import { spanScores, termsOf } from "./chart.js";
 import { decode } from "./decode.js";
 import { probabilities } from "./sums.js";
-import { inOrder } from "./picture.js";
 
 const GROUP = 1; // the index of <H>
 
@@ -38,8 +37,8 @@ export function confidence({ scores, spans, heads }, output, parser) {
 const rounded = (digits) => (value) => Number(value.toFixed(digits));
 const [four, six] = [rounded(4), rounded(6)];
 
-// The constituents with the parts of their scores, in the order of the drawing: `page` and `page_span` of
-// lalkit/interpret. sure: as `confidence` gives it, or null.
+// The constituents with the parts of their scores, in the order of the page: `page` and `page_span` of lalkit/interpret.
+// sure: as `confidence` gives it, or null.
 export function explained(tree, output, parser, sure) {
   const n = tree.words.length;
   const shown = tree.spans.flatMap((span, i) => {
@@ -52,6 +51,17 @@ export function explained(tree, output, parser, sure) {
     };
   });
   return inOrder(shown);
+}
+
+// The spans in pre-order, each with its parent (index or null) and its level (1: outermost).
+function inOrder(spans) {
+  const [ordered, open] = [[], []];
+  for (const span of spans.sort((a, b) => a.start - b.start || b.end - a.end)) {
+    while (open.length && ordered[open.at(-1)].end <= span.start) open.pop();
+    ordered.push({ ...span, parent: open.at(-1) ?? null, level: open.length + 1 });
+    open.push(ordered.length - 1);
+  }
+  return ordered;
 }
 
 const reading = ({ attention, evidence, value, boundary, score }, label) => ({

@@ -1,7 +1,6 @@
-// Text in, drawings out, beside the page, so that the page never stands still.
+// Text in, parses out, beside the page, so that the page never stands still.
 import { load, Problem, run } from "./network.js";
 import { confidence, explained, parse } from "./parse.js";
-import { picture } from "./picture.js";
 import { isChinese, sentencesOf } from "./tokens.js";
 
 const MOST_WORDS = 150;
@@ -18,8 +17,8 @@ self.addEventListener("message", async ({ data }) => {
   }
 });
 
-// text: any; chosen: the number of a sentence in it, from 1. fonts: for the drawing.
-async function answer(network, { text, chosen, fonts }) {
+// text: any; chosen: the number of a sentence in it, from 1.
+async function answer(network, { text, chosen }) {
   const { parser, pattern } = network;
   if (isChinese(text)) throw new Problem("Chinese is written without spaces, and this parser reads English.");
   const sentences = sentencesOf(text.toWellFormed?.() ?? text, pattern);
@@ -30,11 +29,14 @@ async function answer(network, { text, chosen, fonts }) {
   const tree = parse(words, output, parser);
   const sure = confidence(tree, output, parser);
   const spans = explained(tree, output, parser, sure);
-  const shown = { id: "", words, spans: spans.map((span) => ({ ...span, gold: null })), attention: [], comparison: null };
+  const { tags, heads, arcLabels } = tree;
+  const shown = {
+    id: "", words, tags, heads, arc_labels: arcLabels, arc_probabilities: sure.arcs, spans: spans.map((span) => ({ ...span, gold: null })),
+    attention: [], comparison: null,
+  };
   return {
     sentences: sentences.map((one) => one.join(" ")), chosen: sentences.indexOf(words) + 1, sure,
     tree: { ...tree, scores: undefined, spans: tree.spans.map((span) => ({ ...span, label: parser.labels[span.label] })) },
-    drawing: picture({ ...tree, arcProbabilities: sure.arcs }, spans, fonts),
     data: { framed: true, panes: [{ kind: "terms", model: parser.name, other: "gold", boundary: "full", sentences: [shown] }] },
   };
 }

@@ -33,7 +33,7 @@ import re
 from collections.abc import Iterable
 
 from lalkit.draw import svg
-from lalkit.draw.explorer.picture import compare, in_order, picture
+from lalkit.draw.explorer.gold import compare, in_order
 from lalkit.draw.pages import asset
 from lalkit.errors import LalkitError
 from lalkit.treebank.brackets import unescape
@@ -67,17 +67,14 @@ def explorer(data: dict, beside: dict | None = None) -> str:
     panes, other = [data], "gold"
     if beside is not None:
         panes, other = [_against(data, beside), _against(beside, data)], "the other tree"
-    payload, drawings = [], []
-    for p, pane in enumerate(panes):
+    payload = []
+    for pane in panes:
         kind = "terms" if "boundary" in pane else "heads" if "norms" in pane else "plain"
         fields = {key: pane[key] for key in ("norm", "norms", "profile", "boundary", "against") if key in pane}
         sentences = []
-        for i, shown in enumerate(pane["sentences"]):
+        for shown in pane["sentences"]:
             spans = in_order(shown["spans"])
-            comparison = compare(shown["sentence"], spans, shown["gold"], other)
-            drawing = picture(shown, spans, comparison)
-            drawings.append(f'<template data-pane="{p}" data-sentence="{i}">{drawing}</template>')
-            sentences.append(_sentence(shown, spans, comparison))
+            sentences.append(_sentence(shown, spans, compare(shown["sentence"], spans, shown["gold"], other)))
         payload.append({"kind": kind, "model": pane["model"], "other": other, **fields, "sentences": sentences})
     kinds = {pane["kind"]: KINDS[pane["kind"]] for pane in payload}
     panels = [f'<template id="panel-{kind}">\n{asset(FOLDER + file)}</template>' for kind, (file, *_) in kinds.items()]
@@ -86,14 +83,12 @@ def explorer(data: dict, beside: dict | None = None) -> str:
     parts = {
         "title": svg.escape(data["title"]),
         "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
-        "page_style": asset(FOLDER + "page.css").replace("FONTS", svg.CSS),
-        "tree_style": asset(FOLDER + "tree.css"),
+        "style": asset(FOLDER + "page.css").replace("FONTS", svg.CSS),
         "aside": ", ".join(aside for _, aside, *_ in kinds.values()),
         "install": svg.INSTALL,
         "other": other,
         "panels": "\n".join(panels),
         "caution": "".join(f"<p>{caution}</p>" for *_, caution in kinds.values()),
-        "drawings": "\n".join(drawings),
         # JSON that may stand inside a <script>: without <, > and &.
         "data": text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
         "script": _script(kinds),
@@ -139,9 +134,9 @@ def _against(data: dict, other: dict) -> dict:
 
 def _script(kinds: dict) -> str:
     """Return the script of the page. Each kind of panes is one function, so that two kinds can stand side by side."""
-    parts = [asset(FOLDER + "write.js"), "const kinds = {"]
+    parts = [*(asset(FOLDER + name) for name in ("write.js", "layout.js", "draw.js")), "const kinds = {"]
     for kind, (_, _, files, _) in kinds.items():
-        content = "\n".join(asset(FOLDER + name) for name in ("state.js", "fold.js", "tree.js", *files, "pane.js"))
+        content = "\n".join(asset(FOLDER + name) for name in ("state.js", "tree.js", *files, "pane.js"))
         parts.append(f"{kind}: (data, drawing, panel, place) => {{\n{content}}},")
     return "\n".join(
         [*parts, "};", *(asset(FOLDER + name) for name in ("constrain.js", "layers.js", "main.js", "save.js"))]
@@ -157,13 +152,18 @@ def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
         if "values" in row:
             row["values"] = {norm: _rounded(values) for norm, values in row["values"].items()}
             row |= {"against": _rounded(row["against"])} if "against" in row else {}
+    sentence = shown["sentence"]
     return {
-        "id": shown["sentence"].id,
-        "words": [unescape(word) for word in shown["sentence"].words],
+        "id": sentence.id,
+        "words": [unescape(word) for word in sentence.words],
+        "tags": sentence.tags,
+        "heads": sentence.heads,
+        "arc_labels": sentence.arc_labels,
+        "arc_probabilities": shown.get("arc_probabilities"),
         "spans": rows,
         "attention": [_rounded(row) for row in shown.get("attention", ())],
         "layers": shown.get("layers"),
-        "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs")},
+        "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs", "arcs")},
     }
 
 

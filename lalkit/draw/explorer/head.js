@@ -18,7 +18,7 @@ function heat() {
   const row = sentence().attention[state.head];
   const most = Math.max(...row);
   return {
-    colour: (column) => shadeOf(row[column] / most),
+    part: (column) => row[column] / most,
     tip: (column) => `${percent(row[column])} of label head ${state.head}'s attention`,
     number: (column) => Math.round(100 * row[column]) || "",
   };

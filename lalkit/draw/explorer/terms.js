@@ -119,7 +119,7 @@ function heat() {
     ? `Shade and numbers on the words: percent of the attention of the label head of ${label}.`
     : `Shade on the words: what each word adds to ${label} (blue) or takes from it (orange). Numbers: each word's percent of everything that words add or take.`;
   return {
-    colour: (column) => shadeOf(at(column) / most),
+    part: (column) => at(column) / most,
     tip: (column) => (byAttention ? `${percent(at(column))} of the attention` : `${at(column) < 0 ? "takes" : "adds"} ${plain(Math.abs(at(column)))}`),
     number: (column) => (at(column) === undefined ? null : Math.round((100 * at(column)) / size) || ""),
   };

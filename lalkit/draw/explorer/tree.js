@@ -1,3 +1,21 @@
+// What is drawn of a sentence: folded constituents are one word, and improbable ones are hidden.
+const placeOf = (of) => `${of.start + 1}-${of.end}`;
+const likely = (of) => (of.probability ?? 1) >= shown.least / 100;
+const folded = (of) => shown.folded.has(placeOf(of)) && likely(of) && of.end - of.start > 1;
+const above = (of) => (of.parent === null ? [] : [sentence().spans[of.parent], ...above(sentence().spans[of.parent])]);
+const isShown = (of) => likely(of) && !above(of).some(folded);
+
+// Fold a constituent, or open it again. Without one, open all.
+function fold(index) {
+  const of = index === null ? null : sentence().spans[index];
+  if (of === null) shown.folded.clear();
+  else if (of.end - of.start < 2) return say("a constituent of one word cannot be folded");
+  else if (!shown.folded.delete(placeOf(of))) shown.folded.add(placeOf(of));
+  page.redraw();
+  page.remember();
+  return say(of ? `${folded(of) ? "folded" : "opened"}: ${describe(of)}` : "all constituents are open");
+}
+
 // The drawing: pointing at constituents, pinning them, shading words, and moving by keys.
 drawing.append(make("div")); // its place, before the first sentence is drawn
 const picture = () => drawing.querySelector(".parse");
@@ -5,12 +23,7 @@ const boxes = () => [...picture().querySelectorAll(".constituent")];
 const cell = (kind, column) => picture().querySelector(`.${kind}[data-column="${column}"]`);
 
 function drawSentence() {
-  const template = document.querySelector(`template[data-pane="${place}"][data-sentence="${shown.sentence}"]`);
-  drawing.lastElementChild.replaceWith(template.content.firstElementChild.cloneNode(true));
-  const last = sentence().words.length + 1;
-  picture().querySelectorAll('[data-column="last"]').forEach((item) => item.setAttribute("data-column", last));
-  picture().classList.toggle("dark", page.dark());
-  if (shown.folded.size || shown.least) arrange();
+  drawing.lastElementChild.replaceWith(draw(sentence(), folded, (of) => !isShown(of)));
   picture().dataset.view = picture().getAttribute("viewBox");
   if (span() && !isShown(span())) Object.assign(state, { span: null, pinned: false });
   resize();
@@ -82,36 +95,32 @@ function shade(of, kind) {
   const rect = picture()?.querySelector(".shade");
   if (!rect) return;
   rect.setAttribute("class", of ? `shade ${kind}` : "shade");
-  if (!of || !cell("heat", of.end)) return;
-  const edge = (column, key) => Number(cell("heat", column).getAttribute(key));
-  const left = edge(of.start + 1, "x") - 4;
-  rect.setAttribute("x", left);
-  rect.setAttribute("width", edge(of.end, "x") + edge(of.end, "width") + 4 - left);
+  if (!of) return;
+  const edge = (word) => {
+    const cell = [...picture().querySelectorAll(".heat")].find(({ dataset }) => dataset.start <= word && word <= dataset.column);
+    return [Number(cell.getAttribute("x")), Number(cell.getAttribute("width"))];
+  };
+  const [[left], [right, width]] = [edge(of.start + 1), edge(of.end)];
+  rect.setAttribute("x", left - 4);
+  rect.setAttribute("width", right + width + 8 - left);
 }
 
-// From white to #56b4e9, or to #e69f00 for numbers below 0; from #121212 to darker ones in dark mode. Text stays readable.
-function shadeOf(part) {
-  const ground = page.dark() ? 18 : 255;
-  const full = page.dark() ? [[0, 100, 160], [150, 80, 0]] : [[86, 180, 233], [230, 159, 0]];
-  return `rgb(${full[part < 0 ? 1 : 0].map((one) => Math.round(ground + (one - ground) * Math.abs(part))).join(", ")})`;
-}
-
-// Shade words, START and STOP as the panel says. A column without a number stays white.
+// Shade words, START and STOP as the panel says: from white to blue, or to orange for numbers below 0.
 function markHeat() {
   const colours = heat();
   picture().classList.toggle("attended", colours !== null);
   picture().classList.toggle("inside", colours !== null && colours.number(0) === null);
   const names = ["START", ...sentence().words, "STOP"];
-  names.forEach((name, column) => {
-    const rect = cell("heat", column);
-    const number = colours && colours.number(column);
-    const where = column > 0 && column < names.length - 1 ? `word ${column}: ${name}` : name;
-    rect.style.fill = number === null ? "" : colours.colour(column);
-    rect.querySelector("title").textContent = number !== null
-      ? `${where}: ${colours.tip(column)}`
-      : column > 0 && column < names.length - 1 ? where : "";
+  for (const rect of picture().querySelectorAll(".heat")) {
+    const [start, column] = [rect.dataset.start, rect.dataset.column].map(Number);
+    const number = colours && start === column ? colours.number(column) : null;
+    const where = column > 0 && column < names.length - 1 ? `word ${column}: ${names[column]}` : names[column];
+    const part = number === null ? 0 : colours.part(column);
+    rect.style.fillOpacity = Math.abs(part);
+    rect.classList.toggle("least", part < 0);
+    rect.querySelector("title").textContent = number !== null ? `${where}: ${colours.tip(column)}` : where;
     cell("number", column).textContent = number === null ? "" : minus(String(number));
-  });
+  }
   resize();
 }
 

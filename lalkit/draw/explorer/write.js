@@ -15,10 +15,11 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-function shape(tag, attributes, text = "") {
-  const element = document.createElementNS(document.querySelector("template[data-sentence]").content.firstElementChild.namespaceURI, tag);
+const { namespaceURI } = make("template", { innerHTML: "<svg>" }).content.firstChild;
+function shape(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(namespaceURI, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
+  element.append(...children);
   return element;
 }
 
@@ -67,7 +68,6 @@ const say = (text) => {
 };
 
 const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
-const get = (item, name) => Number(item.getAttribute(name));
 
 // The score of a constituent, above the bars of its parts. The bars are as long as their parts, the longest one whole.
 const scoreLine = (label, score) => [make("li", { className: "score" }, `Score of ${label}: ${plain(score)}`)];
