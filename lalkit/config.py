@@ -121,6 +121,7 @@ class TrainConfig(Settings):
     """The training."""
 
     seed: Seed = 1  # of all random choices [D]
+    objective: Literal["margin", "span-likelihood"] = "margin"  # the margin of spans [P], or their likelihood [D]
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
     epochs: Count = 30  # [D]
     batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.chart.cky import SUBHEAD
-from lalkit.chart.loss import arc_loss, span_margin_loss
+from lalkit.chart.loss import arc_loss, span_likelihood_loss, span_margin_loss
 from lalkit.config import Config, TrainConfig
 from lalkit.network.batches import IGNORE, Batch, batches
 from lalkit.network.model import Model, bf16_is_fast
@@ -58,12 +58,14 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
     <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     network, config = model.network, model.config.train
-    output = network(batch, chart_gradient=False, chart=batch.spans is not None)
+    output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
     if batch.heads is None and network.config.task == "joint":
         index = torch.tensor([SUBHEAD], device=output.label_scores.device)
         output = replace(output, label_scores=output.label_scores.index_fill(-1, index, -torch.inf))
     terms = {name: output.arc_scores.new_zeros(()) for name in TERMS[1:]}
-    if batch.spans is not None:
+    if batch.spans is not None and config.objective == "span-likelihood":
+        terms["spans"] = span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
+    elif batch.spans is not None:
         scores_at = partial(network.spans.at, output.span_parts)
         terms["spans"] = span_margin_loss(
             output.label_scores, batch.lengths, batch.spans, torch.get_num_threads(), scores_at

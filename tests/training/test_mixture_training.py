@@ -1,6 +1,7 @@
 """Training on a mixture: which losses a batch reaches, what <H> learns, and resume with the same bits."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from tests.hostile.test_kills import result_of
 from tests.mixed import mixed  # noqa: F401
 
 MIXTURE = "sample:constituents*0.2+ewt*2+gum"
+OBJECTIVES = ("margin", "span-likelihood")
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +49,15 @@ def of(material, constituents, heads):
     return [s for s in material.sentences if (s.constituents is not None, s.heads is not None) == (constituents, heads)]
 
 
-def test_a_sentence_trains_the_layers_it_has(material, new):
-    net = new.network
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_sentence_trains_the_layers_it_has(material, new, objective):
+    net, model = new.network, replace(new, config=override(tiny(), {"train.objective": objective}))
     for layers, reached in (
         ((True, True), {"spans", "arcs"}), ((True, False), {"spans"}), ((False, True), {"arcs"}),
     ):  # fmt: skip
         sentences = of(material, *layers)[:5]
         net.zero_grad()
-        terms = losses(new, new.collator(sentences, gold=True))
+        terms = losses(model, model.collator(sentences, gold=True))
         terms["loss"].backward()
         expected = reached | {"tags"} | ({"arc_labels"} if layers[1] else set())
         assert {name for name, value in terms.items() if name != "loss" and value > 0} == expected
@@ -64,15 +67,16 @@ def test_a_sentence_trains_the_layers_it_has(material, new):
         assert (spans is not None and bool(spans.any())) == layers[0]
 
 
-def test_without_heads_a_sentence_says_nothing_about_groups(material, new):
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_without_heads_a_sentence_says_nothing_about_groups(material, new, objective):
     """Even if <H> is the best label everywhere. With heads, the same scores are corrected."""
-    net = new.network
+    net, model = new.network, replace(new, config=override(tiny(), {"train.objective": objective}))
     before = net.spans.second.bias.data.clone()
     net.spans.second.bias.data[SUBHEAD - 1] = 9.0
     try:
         for heads in (False, True):
             net.zero_grad()
-            losses(new, new.collator(of(material, True, heads)[:4], gold=True))["loss"].backward()
+            losses(model, model.collator(of(material, True, heads)[:4], gold=True))["loss"].backward()
             assert bool(net.spans.second.weight.grad[SUBHEAD - 1].any()) == heads
     finally:
         net.spans.second.bias.data = before

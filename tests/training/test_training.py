@@ -46,8 +46,10 @@ def test_a_parser_is_not_overwritten(tiny_parser, tmp_path):
             train(tiny(), "sample", alone, resume=resume)
 
 
-def test_losses_are_means_over_sentences(tiny_parser, sample):
+@pytest.mark.parametrize("objective", ["margin", "span-likelihood"])
+def test_losses_are_means_over_sentences(tiny_parser, sample, objective):
     model = load_model(tiny_parser)
+    model = replace(model, config=override(model.config, {"train.objective": objective}))
     one = [losses(model, model.collator([s], gold=True))["loss"].item() for s in sample[:6]]
     all_ = losses(model, model.collator(sample[:6], gold=True))["loss"].item()
     assert abs(sum(one) / 6 - all_) < 1e-3 * all_
