@@ -6,8 +6,6 @@ themselves. Nothing is loaded from a network: formulas are MathML, fonts are the
 
 import base64
 import importlib
-import inspect
-import pkgutil
 import re
 import struct
 import sys
@@ -22,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 # Before autodoc does it with TYPE_CHECKING set, which fails inside spaCy.
 importlib.import_module("lalkit.spacy_component")
 
+MODULES = ["lalkit", *(f"lalkit.{n}" for n in "treebank chart evaluation interpret probes reproduce draw".split())]
 SECTION = re.compile(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note):\s*$")
 
 project, author = "lalkit", "The lalkit authors"
@@ -68,9 +67,8 @@ def render_image(self, data, before=NbElementRenderer.render_image):
     for image in images if data.mime_type == "image/png" else ():
         image.attributes.pop("height", None)  # it follows the width, also where the page is narrower
         if "width" not in image:
-            image["width"] = (
-                f"{struct.unpack('>I', base64.b64decode(data.content)[16:20])[0]}px"  # in the header of a PNG
-            )
+            (width,) = struct.unpack(">I", base64.b64decode(data.content)[16:20])  # in the header of a PNG
+            image["width"] = f"{width}px"
     title = re.search(r"<title>(.*?)</title>", data.content) if data.mime_type == "image/svg+xml" else None
     alt = data.output_metadata.get(data.mime_type, {}).get("alt") or (title and title[1])
     for image in images if alt else ():
@@ -116,45 +114,22 @@ def link_to_pages(app, docname: str, source: list[str]) -> None:
     def anchor(link: re.Match) -> str:
         return f"<a href={quote}{place}{link[2]}{quote}>{link[1]}</a>"
 
-    source[0] = re.sub(
-        r"\[(!\[[^\]\n]+\]\([^)\n]+\)|[^\[\]\n]+)\]\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0]
-    )
-
-
-def modules() -> list[str]:
-    """Return the names of lalkit's modules."""
-    package = importlib.import_module("lalkit")
-    names = [module.name for module in pkgutil.walk_packages(package.__path__, "lalkit.")]
-    return ["lalkit", *(name for name in names if not name.endswith("__main__"))]
-
-
-def public(module) -> list[str]:
-    """Return the functions and classes that a module defines and that do not begin with an underscore."""
-    kinds = (inspect.isfunction, inspect.isclass)
-    return [
-        f"{module.__name__}.{name}"
-        for name, value in vars(module).items()
-        if name[0] != "_" and any(kind(value) for kind in kinds) and value.__module__ == module.__name__
-    ]
+    shown = r"\[(!\[[^\]\n]+\]\([^)\n]+\)|[^\[\]\n]+)\]"
+    source[0] = re.sub(shown + r"\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0])
 
 
 def write_reference(app) -> None:
-    """Write one page for each room of lalkit, with all its modules, and their list."""
+    """Write one page for each public module of lalkit, with the names of its `__all__`."""
     folder = ROOT / "book" / "reference"
     folder.mkdir(exist_ok=True)
-    rooms: dict[str, list[str]] = {}
-    for name in modules():
-        rooms.setdefault(".".join(name.split(".")[:2]), []).append(name)
-    for room, names in rooms.items():
-        lines = [room, "=" * len(room), ""]
-        for name in names:
-            title = name.removeprefix(f"{room}.")
-            lines += [] if name == room else [title, "-" * len(title), ""]
-            own = ["   :no-index:"] if name == "lalkit" else ["   :undoc-members:", "   :ignore-module-all:"]
-            lines += [f".. automodule:: {name}", "   :members:", *own, ""]
-        page = folder / f"{room}.rst"
-        if not page.exists() or page.read_text() != "\n".join(lines):
-            page.write_text("\n".join(lines))
+    for page in folder.glob("*.rst"):
+        if page.stem not in MODULES:  # of an earlier version
+            page.unlink()
+    for name in MODULES:
+        text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :members:\n   :imported-members:\n"
+        page = folder / f"{name}.rst"
+        if not page.exists() or page.read_text() != text:
+            page.write_text(text)
 
 
 def look_again(app, error) -> None:
@@ -176,15 +151,12 @@ def look_again(app, error) -> None:
             is_place = anchor and "=" not in anchor  # text=... is the state of a page
             wrong = not target.exists() or (is_place and target in ids and anchor not in ids[target])
             broken += [f"{page.relative_to(site)}: {link}"] * bool(wrong)
-    functions = [name for module in modules() for name in public(importlib.import_module(module))]
+    names = [f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__]
     known = app.env.domains["py"].objects
-    absent = [name for name in functions if name not in known]
-    counts = {"broken links": broken, "parts from a network": remote, "functions and classes left out": absent}
-    print(
-        f"{len(pages)} pages, {len(functions)} functions and classes documented",
-        *(f"{len(things)} {name}: {things[:20]}" if things else f"0 {name}" for name, things in counts.items()),
-        sep="\n",
-    )
+    absent = [name for name in names if name not in known and not name.rpartition(".")[2].isupper()]  # no constants
+    print(f"{len(pages)} pages, {len(names)} public names")
+    counts = {"broken links": broken, "parts from a network": remote, "names left out": absent}
+    print(*(f"{len(things)} {name}: {things[:20]}" for name, things in counts.items()), sep="\n")
     if any(counts.values()):
         app.statuscode = 1
 

@@ -18,9 +18,8 @@ def write_formula(match: re.Match) -> str:
     """Return code as it is, and a formula as MathML on one line, where Markdown leaves it alone."""
     if match[1]:
         return match[1]
-    return " ".join(
-        tex2mathml(re.sub(r"\\[bB]igg?[lr]?(?![a-z])", "", match[2] or match[3]), as_block=bool(match[2])).split()
-    )
+    formula = re.sub(r"\\[bB]igg?[lr]?(?![a-z])", "", match[2] or match[3])
+    return " ".join(tex2mathml(formula, as_block=bool(match[2])).split())
 
 
 class SlideTypes(Preprocessor):

@@ -13,7 +13,7 @@ import copy
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping, Set
 from dataclasses import replace
 from functools import cache, wraps
 from itertools import combinations, permutations, product
@@ -48,29 +48,43 @@ WORDS = "Young women drive buses".split()
 LABELS = ["", "<H>", "S", "NP", "VP"]  # index 0 is the empty label
 GOLD = [(0, 4, 2), (0, 2, 3), (2, 4, 4), (3, 4, 3)]  # (start, end, label index): the gold tree of WORDS
 NAME_CELL = "the first code cell"
+ANSWER = "your answer"
+BOOLS, ARRAYS = (bool, np.bool_), (np.ndarray, np.generic, torch.Tensor)
 
 
 class Mistake(LalkitError):
     """An answer is missing, of another kind, or wrong."""
 
 
-# ---------------------------------------------------------------- how an answer is looked up and compared
+# ---------------------------------------------------------------- how an answer is compared
 
 
-def look_up(notebook: Mapping[str, Any], name: str, step: str) -> Any:
-    """Return the value of a name of the notebook. step: the cell that defines it, for the message if that cell was not run."""
-    if name not in notebook:
-        raise Mistake(f"there is no {name} yet.", f"Run {step} first.")
-    return notebook[name]
+def need(condition: Any, problem: str, remedy: str) -> None:
+    """Raise Mistake unless a condition holds."""
+    if not condition:
+        raise Mistake(problem, remedy)
 
 
-def floats(answer: Any, what: str) -> np.ndarray:
+def need_kind(answer: Any, kinds: type | tuple[type, ...], remedy: str, what: str = ANSWER) -> None:
+    """Raise Mistake unless an answer has one of some types. True and False are not numbers."""
+    right = isinstance(answer, kinds) and (kinds == BOOLS or not isinstance(answer, BOOLS))
+    need(right, f"{what} is a value of type {type(answer).__name__}.", remedy)
+
+
+def floats(answer: Any, what: str = ANSWER) -> np.ndarray:
     """Return an answer as an array of floats. Raise Mistake if it holds something else."""
     try:
         return np.asarray(answer.detach() if isinstance(answer, torch.Tensor) else answer, dtype=float)
     except Exception:
         remedy = "Look at its parts: all must be numbers, in rows of equal length, and none above 1e308."
         raise Mistake(f"{what} holds something that is no number here.", remedy) from None
+
+
+def pair(answer: Any, *names: str) -> tuple[Any, Any]:
+    """Return the two parts of an answer. names: of the parts."""
+    need_kind(answer, (tuple, list, np.ndarray, torch.Tensor), remedy := f"Give two things, ({', '.join(names)}).")
+    need(len(answer) == 2, f"{ANSWER} has {len(answer)} parts.", remedy)
+    return tuple(answer)
 
 
 def unit(truth: np.ndarray) -> float:
@@ -96,45 +110,46 @@ def difference(given: np.ndarray, truth: np.ndarray) -> str:
 def compare(answer: Any, truth: Any, what: str, hint: str = "Read the question again, and try it on paper.") -> None:
     """Raise Mistake, without the truth in it, unless an answer has the kind, the shape and the value of the truth.
 
-    A number may be rounded to three digits. hint: what to look at if the answer is wrong.
+    Args:
+        answer: numbers may be rounded to three digits.
+        truth: a bool, a set, or numbers; a list for a function: (arguments, what it returns) of each call; a dict for an answer
+            of two parts: their names and truths.
+        what: the name of the answer in messages.
+        hint: what to look at if the answer is wrong.
     """
-    if answer is None or answer is ...:
-        raise Mistake(f"{what} is still empty (None).", "Write your answer, and run its cell again.")
-    numbers = "an array: use np.array(...)" if np.ndim(truth) else "a number"
-    kind = {bool: "True or False", set: "a list of tuples"}.get(type(truth), numbers)
-    wrong_kind = Mistake(f"{what} is a value of type {type(answer).__name__}.", f"It must be {kind}.")
-    if isinstance(truth, bool):
-        if not isinstance(answer, (bool, np.bool_)):
-            raise wrong_kind
-        if bool(answer) != truth:
-            raise Mistake(f"{what} is not right yet.", hint)
+    need(
+        answer is not None and answer is not ...,
+        f"{what} is still empty (None).",
+        "Write your answer, run its cell again.",
+    )
+    if isinstance(truth, dict):
+        for given, (name, part) in zip(pair(answer, *truth), truth.items()):
+            compare(given, part, name, hint)
+    elif isinstance(truth, list):
+        need_kind(answer, Callable, "It must be a function.", what)
+        for arguments, returned in truth:
+            compare(call(answer, what, arguments), returned, f"what {what} returns{shown(arguments)}", hint)
+    elif isinstance(truth, bool):
+        need_kind(answer, BOOLS, "It must be True or False.", what)
+        need(bool(answer) == truth, f"{what} is not right yet.", hint)
     elif isinstance(truth, set):
-        if not isinstance(answer, (list, tuple, Set)) or not all(isinstance(item, (tuple, list)) for item in answer):
-            raise wrong_kind
-        try:
-            given = set(map(tuple, answer))
-        except TypeError:  # a tuple that holds a list
-            raise wrong_kind from None
-        if len(given) < len(answer):
-            raise Mistake(f"{what} has an item twice.", "Give each of them once.")
-        if given != truth:
-            problem = f"{what} has {len(given - truth)} wrong items, and {len(truth - given)} are missing."
-            raise Mistake(problem, hint)
+        kind = f"{what} is a value of type {type(answer).__name__}.", "It must be a list of tuples."
+        items = isinstance(answer, (list, tuple, Set)) and all(isinstance(item, (tuple, list)) for item in answer)
+        need(items and all(isinstance(part, Hashable) for item in answer for part in item), *kind)
+        given = {*map(tuple, answer)}
+        need(len(given) == len(answer), f"{what} has an item twice.", "Give each of them once.")
+        wrong = f"{what} has {len(given - truth)} wrong items, and {len(truth - given)} are missing."
+        need(given == truth, wrong, hint)
     else:
-        counts = np.asarray(truth).dtype.kind in "iu"
-        close = 1e-4 if counts else unit(floats(truth, what))
-        truth = floats(truth, what)
-        arrays = (np.ndarray, np.generic, torch.Tensor) if truth.shape else (Real, np.ndarray, np.generic, torch.Tensor)
-        if not isinstance(answer, arrays) or isinstance(answer, (bool, np.bool_)):
-            raise wrong_kind
+        counts, truth = np.asarray(truth).dtype.kind in "iu", floats(truth)
+        remedy = f"It must be {'an array: use np.array(...)' if truth.shape else 'a number'}."
+        need_kind(answer, ARRAYS if truth.shape else (Real, *ARRAYS), remedy, what)
         given = floats(answer, what)
-        if given.shape != truth.shape:
-            wanted = f"have {list(truth.shape)}" if truth.shape else "be one number"
-            raise Mistake(f"{what} has the shape {list(given.shape)}.", f"It must {wanted}.")
-        if np.isnan(given).any():
-            raise Mistake(f"{what} contains NaN (not a number).", "Perhaps something was divided by 0.")
-        if not np.all(np.abs(given - truth) <= close):
-            raise Mistake(f"{what} {'is not right yet' if counts else difference(given, truth)}.", hint)
+        shape = f"It must {f'have {list(truth.shape)}' if truth.shape else 'be one number'}."
+        need(given.shape == truth.shape, f"{what} has the shape {list(given.shape)}.", shape)
+        need(not np.isnan(given).any(), f"{what} contains NaN (not a number).", "Perhaps something was divided by 0.")
+        close = np.all(np.abs(given - truth) <= (1e-4 if counts else unit(truth)))
+        need(close, f"{what} {'is not right yet' if counts else difference(given, truth)}.", hint)
 
 
 def call(function: Any, what: str, arguments: tuple) -> Any:
@@ -153,21 +168,6 @@ def shown(arguments: tuple) -> str:
     """Return the arguments of a call, if they are short."""
     text = " ".join(repr(arguments[0] if len(arguments) == 1 else arguments).split())
     return f" for {text}" if len(text) < 50 else ""
-
-
-def compare_calls(
-    function: Any, what: str, cases: Iterable[tuple[tuple, Any]], hint: str = "Call it yourself."
-) -> None:
-    """Raise Mistake unless a function of the notebook returns the truth for all cases: (arguments, truth)."""
-    if not callable(function):
-        raise Mistake(f"{what} is a value of type {type(function).__name__}.", "It must be a function.")
-    for arguments, truth in cases:
-        compare(call(function, what, arguments), truth, f"what {what} returns{shown(arguments)}", hint)
-
-
-def _of(notebook: Mapping[str, Any], data: Callable[[str], Any]) -> Any:
-    """Return the data of the student whose notebook this is."""
-    return data(look_up(notebook, "student", NAME_CELL))
 
 
 def as_sentence(text: str) -> str:
@@ -189,14 +189,30 @@ def report(name: str, judge: Callable[[], None]) -> int:
     return 1
 
 
-def check_of(name: str, step: str) -> Callable[[Callable[[Any, Mapping[str, Any]], None]], Callable[..., int]]:
-    """Make a check of a function that raises Mistake for a wrong answer. name: of the answer; step: the cell that defines it."""
+def look_up(notebook: Mapping[str, Any], name: str, step: str) -> Any:
+    """Return the value of a name of the notebook. step: the cell that defines it, for the message if that cell was not run."""
+    need(name in notebook, f"there is no {name} yet.", f"Run {step} first.")
+    return notebook[name]
 
-    def decorate(judge: Callable[[Any, Mapping[str, Any]], None]) -> Callable[..., int]:
-        @wraps(judge)
+
+def graded(step: int, hint: str) -> Callable[[Callable[[str], Any]], Callable[..., int]]:
+    """Make the check of an exercise of a function that returns the truth for a student.
+
+    The function is called check_NAME: NAME is that of the answer in the notebook.
+    """
+
+    def decorate(truth_of: Callable[[str], Any]) -> Callable[..., int]:
+        name = truth_of.__name__.removeprefix("check_")
+
+        @wraps(truth_of)
         def check(notebook: Mapping[str, Any] | None = None) -> int:
             names = sys._getframe(1).f_globals if notebook is None else notebook
-            return report(name, lambda: judge(look_up(names, name, step), names))
+
+            def judge() -> None:
+                answer = look_up(names, name, f"exercise {step}")
+                compare(answer, truth_of(look_up(names, "student", NAME_CELL)), name, hint)
+
+            return report(name, judge)
 
         return check
 
@@ -226,8 +242,8 @@ def seed_of(number: int) -> int:
 
 def random_of(student: Any) -> np.random.Generator:
     """Return random numbers that depend on the name of a student, and on nothing else."""
-    if not isinstance(student, str) or not student.strip():
-        raise Mistake("student is not the name of a person.", f"Write your name into {NAME_CELL}, in quotation marks.")
+    named = isinstance(student, str) and student.strip()
+    need(named, "student is not the name of a person.", f"Write your name into {NAME_CELL}, in quotation marks.")
     return np.random.default_rng(zlib.crc32(" ".join(student.split()).casefold().encode()))
 
 
@@ -320,111 +336,91 @@ def text_of(student: str, size: int = 8) -> tuple[np.ndarray, np.ndarray]:
 # ---------------------------------------------------------------- measuring
 
 
-@check_of("right_brackets", "exercise 1")
-def check_right_brackets(answer, notebook):
-    """Check the number of right constituents in the student's parse, if no word is deleted."""
-    rows = evaluate(*([tree] for tree in _of(notebook, trees_of)), EvalbRules("nothing is deleted", frozenset()))
-    hint = "A constituent is right if its start, its end and its label are those of one in gold."
-    compare(answer, int(rows.brackets.matched), "right_brackets", hint)
+def pairs_of(student: str) -> list[tuple[Sentence, Sentence]]:
+    """Return trees of a student, and of two others."""
+    return [*map(trees_of, (student, *others("another", "a third")))]
 
 
-@check_of("f1", "exercise 2")
-def check_f1(answer, notebook):
-    """Check a function of three counts (right, in gold, in the parse) that returns F1 in percent."""
-    pairs = [_of(notebook, trees_of), *map(trees_of, others("another", "a third"))]
-    counts = [evaluate([gold], [parse]).brackets for gold, parse in pairs]
-    compare_calls(
-        answer, "f1", [((c.matched, c.gold, c.predicted), c.f1) for c in counts], "Percent: a perfect parse has 100."
-    )
+@graded(1, "A constituent is right if its start, its end and its label are those of one in gold.")
+def check_right_brackets(student):
+    """Return the number of right constituents in the student's parse, if no word is deleted."""
+    rules = EvalbRules("nothing is deleted", frozenset())
+    return int(evaluate(*([tree] for tree in trees_of(student)), rules).brackets.matched)
 
 
-@check_of("without_punctuation", "exercise 3")
-def check_without_punctuation(answer, notebook):
-    """Check a function that returns the constituents of a sentence over the words that are no punctuation."""
-    sentences = [*_of(notebook, trees_of), *filter(_plain, load("sample", "dev").sentences)]
-    compare_calls(
-        answer,
-        "without_punctuation",
-        [((s,), set(brackets(s.tree))) for s in sentences[:20]],
-        "Fenceposts count only the words that are left.",
-    )
+@graded(2, "Percent: a perfect parse has 100.")
+def check_f1(student):
+    """A function of three counts (right, in gold, in the parse) returns F1 in percent."""
+    counts = [evaluate([gold], [parse]).brackets for gold, parse in pairs_of(student)]
+    return [((c.matched, c.gold, c.predicted), c.f1) for c in counts]
 
 
-@check_of("uas", "exercise 4")
-def check_uas(answer, notebook):
-    """Check a function of two sentences (gold, parse) that returns UAS in percent, without punctuation."""
-    pairs = [_of(notebook, trees_of), *map(trees_of, others("another", "a third"))]
-    cases = [(pair, evaluate(*([tree] for tree in pair)).summary()["uas"]) for pair in pairs]
-    compare_calls(answer, "uas", cases, "Which words count? Divide by their number.")
+@graded(3, "Fenceposts count only the words that are left.")
+def check_without_punctuation(student):
+    """A function returns the constituents of a sentence over the words that are not punctuation."""
+    sentences = [*trees_of(student), *filter(_plain, load("sample", "dev").sentences)]
+    return [((s,), set(brackets(s.tree))) for s in sentences[:20]]
+
+
+@graded(4, "Which words count? Divide by their number.")
+def check_uas(student):
+    """A function of two sentences (gold, parse) returns UAS in percent, without punctuation."""
+    return [((gold, parse), evaluate([gold], [parse]).summary()["uas"]) for gold, parse in pairs_of(student)]
 
 
 # ---------------------------------------------------------------- scores
 
 
-@check_of("fencepost", "exercise 1")
-def check_fencepost(answer, notebook):
-    """Check a function of (left, right, content, position) that returns the fencepost between two words."""
+@graded(1, "Forward halves come from the left word, backward ones from the right.")
+def check_fencepost(student):
+    """A function of (left, right, content, position) returns the fencepost between two words."""
     cases = []
     for parts in ((4, 2), (6, 4), (2, 6)):
         left, right = torch.randn(2, sum(parts), generator=torch.Generator().manual_seed(seed_of(sum(parts))))
         truth = fenceposts(torch.stack([left, right])[None, :, None], parts)[0, 0, 0]
         cases.append(((left.numpy(), right.numpy(), *parts), truth))
-    compare_calls(answer, "fencepost", cases, "Forward halves come from the left word, backward ones from the right.")
+    return cases
 
 
-@check_of("weights", "exercise 2")
-def check_weights(answer, notebook):
-    """Check the attention of the first label's head inside the span (1, 4)."""
-    words, layer = _of(notebook, layer_of)
+@graded(2, "Divide by the root of the query's length, then apply the softmax.")
+def check_weights(student):
+    """Return the attention of the first label's head inside the span (1, 4)."""
+    words, layer = layer_of(student)
     logits = layer.project(F.pad(words, (0, 0, 1, 1))[None], words[None, :, None])[0]
-    compare(
-        answer,
-        layer.attention(logits, *map(torch.tensor, ([0], [1], [4], [0])))[0, 1:4],
-        "weights",
-        "Divide by the root of the query's length, then apply the softmax.",
-    )
+    return layer.attention(logits, *map(torch.tensor, ([0], [1], [4], [0])))[0, 1:4]
 
 
-@check_of("span_score", "exercise 3")
-def check_span_score(answer, notebook):
-    """Check the score of the first label for the span (1, 4)."""
-    words, layer = _of(notebook, layer_of)
-    compare(
-        answer,
-        layer(words[None], None, torch.tensor([[0, 1, 4]]))[0, 1].item(),
-        "span_score",
-        "Is constant in it, and is the last word x[3]?",
-    )
+@graded(3, "Is constant in it, and is the last word x[3]?")
+def check_span_score(student):
+    """Return the score of the first label for the span (1, 4)."""
+    words, layer = layer_of(student)
+    return layer(words[None], None, torch.tensor([[0, 1, 4]]))[0, 1].item()
 
 
-@check_of("arc_score", "exercise 4")
-def check_arc_score(answer, notebook):
-    """Check a function of (dependent, head, matrix) that returns the biaffine score."""
+@graded(4, "The 1 stands behind the dependent; divide by the root of k.")
+def check_arc_score(student):
+    """A function of (dependent, head, matrix) returns the biaffine score."""
     cases = []
     for size in (2, 3, 5):
-        scorer, generator = (
-            ArcScorer(1, size, 1, 1, 0.0).requires_grad_(False),
-            torch.Generator().manual_seed(seed_of(size)),
-        )
+        scorer = ArcScorer(1, size, 1, 1, 0.0).requires_grad_(False)
+        generator = torch.Generator().manual_seed(seed_of(size))
         scorer.arc.copy_(torch.randn(scorer.arc.shape, generator=generator))
         dependent, head = torch.randn(2, size, generator=generator)
         truth = scorer.arcs([dependent.expand(1, 3, size), head.expand(1, 2, size)]).item()
         cases.append(((dependent.numpy(), head.numpy(), scorer.arc.numpy()), truth))
-    compare_calls(answer, "arc_score", cases, "The 1 stands behind the dependent; divide by the root of k.")
+    return cases
 
 
 # ---------------------------------------------------------------- decoding
 
 
-@check_of("crosses", "exercise 1")
-def check_crosses(answer, notebook):
-    """Check a function of two spans that returns whether they cross."""
+@graded(1, "Draw both as lines under the words.")
+def check_crosses(student):
+    """A function of two spans returns whether they cross."""
     pairs = [*permutations(combinations(range(5), 2), 2)]
     places = np.random.default_rng(seed_of(0)).permuted(np.tile(np.arange(30), (40, 1)), axis=1)[:, :4].tolist()
     pairs += [(tuple(sorted(four[:2])), tuple(sorted(four[2:]))) for four in places]
-    words = ["word"] * 30
-    cases = [((a, b), _refuses(Sentence, words, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
-    compare_calls(answer, "crosses", cases, "Draw both as lines under the words.")
+    return [((a, b), _refuses(Sentence, ["word"] * 30, None, [(*a, "X"), (*b, "X")])) for a, b in pairs]
 
 
 def _refuses(check: Callable, *arguments: Any) -> bool:
@@ -435,25 +431,18 @@ def _refuses(check: Callable, *arguments: Any) -> bool:
     return False
 
 
-@check_of("total_1_4", "exercise 2")
-def check_total_1_4(answer, notebook):
-    """Check the cell (1, 4) of the student's CKY chart."""
-    compare(
-        answer,
-        _best_sum(_of(notebook, chart_of).max(axis=2)[1:, 1:]),
-        "total_1_4",
-        "Its own score and the better of two splits.",
-    )
+@graded(2, "Its own score and the better of two splits.")
+def check_total_1_4(student):
+    """Return the cell (1, 4) of the student's CKY chart."""
+    return _best_sum(chart_of(student).max(axis=2)[1:, 1:])
 
 
-@check_of("best_sum", "exercise 3")
-def check_best_sum(answer, notebook):
-    """Check a function of the best label's score of every span [n+1, n+1] that returns the sum of the best tree."""
+@graded(3, "Begin with one word, then two.")
+def check_best_sum(student):
+    """A function of the best label's score of every span [n+1, n+1] returns the sum of the best tree."""
     rng = np.random.default_rng(seed_of(0))
     charts = [rng.integers(-5, 6, (n + 1, n + 1)).astype(float) for n in (1, 2, 3, 4, 6, 8)]
-    compare_calls(
-        answer, "best_sum", [((chart,), _best_sum(chart)) for chart in charts], "Begin with one word, then two."
-    )
+    return [((chart,), _best_sum(chart)) for chart in charts]
 
 
 def _best_sum(best: np.ndarray) -> float:
@@ -463,20 +452,18 @@ def _best_sum(best: np.ndarray) -> float:
     return cky_batch([chart])[0].score
 
 
-@check_of("is_tree", "exercise 4")
-def check_is_tree(answer, notebook):
-    """Check a function that returns whether heads are a tree with one root. Arcs may cross."""
+@graded(4, "Walk from each word to its head, and count the words at the root.")
+def check_is_tree(student):
+    """A function returns whether heads are a tree with one root. Arcs may cross."""
     every = [*product(range(4), repeat=3), (2, 3, 4, 0), (2, 1, 0, 3), (3, 4, 0, 3), (3, 4, 2, 0)]
     every += map(tuple, np.random.default_rng(seed_of(1)).integers(0, 6, (60, 5)).tolist())
-    cases = [((heads,), not _refuses(check_heads, heads, True)) for heads in every]
-    compare_calls(answer, "is_tree", cases, "Walk from each word to its head, and count the words at the root.")
+    return [((heads,), not _refuses(check_heads, heads, True)) for heads in every]
 
 
-@check_of("best_arcs", "exercise 5")
-def check_best_arcs(answer, notebook):
-    """Check the (dependent, head) pairs of the best projective tree of the student's arc scores."""
-    heads = decode(np.zeros((5, 5, FIRST_REAL + 1)), _of(notebook, arcs_of), lam=0.0).heads.tolist()
-    compare(answer, set(enumerate(heads, 1)), "best_arcs", "One word hangs on 0, and no arcs cross.")
+@graded(5, "One word hangs on 0, and no arcs cross.")
+def check_best_arcs(student):
+    """Return the (dependent, head) pairs of the best projective tree of the student's arc scores."""
+    return set(enumerate(decode(np.zeros((5, 5, FIRST_REAL + 1)), arcs_of(student), lam=0.0).heads.tolist(), 1))
 
 
 # ---------------------------------------------------------------- learning
@@ -490,64 +477,53 @@ def _with_points(chart: np.ndarray) -> np.ndarray:
     return more
 
 
-@check_of("with_points", "exercise 1")
-def check_with_points(answer, notebook):
-    """Check a function of (chart, gold) that adds a point for every possible mistake."""
-    charts = [_of(notebook, chart_of), *map(chart_of, others("another"))]
-    compare_calls(
-        answer, "with_points", [((chart, GOLD), _with_points(chart)) for chart in charts], "Which label is gold's?"
-    )
+@graded(1, "Which label is gold's?")
+def check_with_points(student):
+    """A function of (chart, gold) adds a point for every possible mistake."""
+    return [((chart, GOLD), _with_points(chart)) for chart in map(chart_of, (student, *others("another")))]
 
 
-@check_of("margin", "exercise 2")
-def check_margin(answer, notebook):
-    """Check the margin loss of the student's chart."""
-    compare(
-        answer,
-        _margin(_of(notebook, chart_of))[0],
-        "margin",
-        "The best tree with points, less the score of gold without points.",
-    )
+@graded(2, "The best tree with points, less the score of gold without points.")
+def check_margin(student):
+    """Return the margin loss of the student's chart."""
+    return _margin(chart_of(student))[0]
 
 
-@check_of("gradient", "exercise 3")
-def check_gradient(answer, notebook):
-    """Check the gradient of the margin loss of the student's chart; 0 for the empty label."""
-    compare(
-        answer,
-        _margin(_of(notebook, chart_of))[1],
-        "gradient",
-        "+1 for each constituent of the worst tree, -1 for gold's.",
-    )
+@graded(3, "+1 for each constituent of the worst tree, -1 for gold's.")
+def check_gradient(student):
+    """Return the gradient of the margin loss of the student's chart; 0 for the empty label."""
+    return _margin(chart_of(student))[1]
 
 
-def _margin(chart: np.ndarray) -> tuple[float, np.ndarray]:
-    scores = torch.tensor(chart)[None].requires_grad_()
-    loss = span_margin_loss(scores, [len(WORDS)], [GOLD])
-    loss.backward()
+def _margin(chart: np.ndarray, loss: Callable[..., torch.Tensor] = span_margin_loss) -> tuple[float, np.ndarray]:
+    """Return a loss of a chart, and its gradient; 0 for the empty label."""
+    with torch.enable_grad():
+        scores = torch.tensor(chart)[None].requires_grad_()
+        value = loss(scores, [len(WORDS)], [GOLD])
+        value.backward()
     gradient = scores.grad[0].numpy()
     gradient[:, :, EMPTY] = 0
-    return loss.item(), gradient
+    return value.item(), gradient
 
 
-@check_of("arc_gradient", "exercise 4")
-def check_arc_gradient(answer, notebook):
-    """Check a function of (scores, gold) that returns the gradient of - log p(gold head) for one word."""
+@graded(4, "Test it with finite differences.")
+def check_arc_gradient(student):
+    """A function of (scores, gold) returns the gradient of - log p(gold head) for one word."""
     cases = []
     for size in (2, 4, 7):
         scores = torch.tensor(np.random.default_rng(seed_of(size)).normal(0, 2, size), requires_grad=True)
         arc_loss(scores.log_softmax(0)[None, None], torch.tensor([[size - 2]]), torch.tensor([[True]])).backward()
         cases.append(((scores.detach().numpy(), size - 2), scores.grad))
-    compare_calls(answer, "arc_gradient", cases, "Test it with finite differences.")
+    return cases
 
 
 # ---------------------------------------------------------------- heads
 
 
-def _of_one_head(notebook: Mapping[str, Any], column: str) -> list[tuple[tuple, float]]:
+def _of_one_head(student: str, column: str) -> list[tuple[tuple, float]]:
     """Return the cases of a function of (tops, label): the labels that have one top head alone."""
     cases = []
-    for tops, table in (_of(notebook, _shares_of), *map(_shares_of, others("another"))):
+    for tops, table in map(_shares_of, (student, *others("another"))):
         first = table.groupby("label", sort=False)["led"]
         clear = [label for label, led in first if (led == led.max()).sum() == 1]
         shares = table.groupby("label", sort=False)[column].first()
@@ -555,39 +531,37 @@ def _of_one_head(notebook: Mapping[str, Any], column: str) -> list[tuple[tuple, 
     return cases
 
 
-@check_of("share", "exercise 1")
-def check_share(answer, notebook):
-    """Check a function of (tops, label) that returns the percent of the label's constituents that its top head leads."""
-    compare_calls(answer, "share", _of_one_head(notebook, "share"), "Divide by the constituents of this label.")
+@graded(1, "Divide by the constituents of this label.")
+def check_share(student):
+    """A function of (tops, label) returns the percent of the label's constituents that its top head leads."""
+    return _of_one_head(student, "share")
 
 
-@check_of("lift", "exercise 2")
-def check_lift(answer, notebook):
-    """Check a function of (tops, label) that returns the share of the label's top head, divided by its share of all."""
-    compare_calls(
-        answer, "lift", _of_one_head(notebook, "lift"), "Divide two shares: of the label, and of all constituents."
-    )
+@graded(2, "Divide two shares: of the label, and of all constituents.")
+def check_lift(student):
+    """A function of (tops, label) returns the share of the label's top head, divided by its share of all."""
+    return _of_one_head(student, "lift")
 
 
 def _equal(attention: torch.Tensor) -> torch.Tensor:
     return (attention > 0) / (attention > 0).sum(-1, keepdim=True)
 
 
-@check_of("uniform", "exercise 3")
-def check_uniform(answer, notebook):
-    """Check a function that gives every word with attention the same attention."""
+@graded(3, "Each row sums to 1 over its words; other places keep 0.")
+def check_uniform(student):
+    """A function gives every word with attention the same attention."""
     cases = []
     for heads, words, padding in ((1, 4, 0), (3, 5, 2)):
         attention = torch.rand(heads, words, generator=torch.Generator().manual_seed(seed_of(words))).softmax(-1)
         attention = F.pad(attention, (0, padding))
         cases.append(((attention,), _equal(attention)))
-    compare_calls(answer, "uniform", cases, "Each row sums to 1 over its words; other places keep 0.")
+    return cases
 
 
-@check_of("f1_lost", "exercise 4")
-def check_f1_lost(answer, notebook):
-    """Check how many points of F1 the parser loses on the student's sentences with uniform attention."""
-    compare(answer, _of(notebook, _f1_lost), "f1_lost", "The F1 as trained less the F1 with uniform attention.")
+@graded(4, "The F1 as trained less the F1 with uniform attention.")
+def check_f1_lost(student):
+    """Return how many points of F1 the parser loses with uniform attention on the student's sentences."""
+    return _f1_lost(student)
 
 
 @cache
@@ -603,47 +577,36 @@ def _f1_lost(student: str) -> float:
 # ---------------------------------------------------------------- explaining
 
 
-@check_of("relabelled", "exercise 1")
-def check_relabelled(answer, notebook):
-    """Check a function of (gold, parse) that returns the spans with another label."""
+@graded(1, "Same words, another label: (start, end, gold, parse).")
+def check_relabelled(student):
+    """A function of (gold, parse) returns the spans with another label."""
     cases = []
-    for gold, parse in (_of(notebook, trees_of), *map(trees_of, others("another", "a third"))):
-        table = errors([gold], [parse])
-        rows = table.loc[table["class"] == "relabelled", ["start", "end", "gold_label", "label"]]
-        cases.append(
-            ((gold, parse), {(int(a), int(b), there, here) for a, b, there, here in rows.itertuples(index=False)})
-        )
-    compare_calls(answer, "relabelled", cases, "Same words, another label: (start, end, gold, parse).")
+    for gold, parse in pairs_of(student):
+        rows = errors([gold], [parse]).query("`class` == 'relabelled'")[["start", "end", "gold_label", "label"]]
+        cases.append(((gold, parse), {(int(a), int(b), there, here) for a, b, there, here in rows.to_numpy()}))
+    return cases
 
 
-@check_of("words_lead", "exercise 2")
-def check_words_lead(answer, notebook):
-    """Check by how much the words of a constituent put its label before the second one."""
-    terms = _of(notebook, terms_of)
-    sums = terms[terms["term"] == "word"].groupby("role")["value"].sum()
-    compare(
-        answer, float(sums["parse"] - sums["second"]), "words_lead", "Only rows with the term word: parse less second."
-    )
+@graded(2, "Only rows with the term word: parse less second.")
+def check_words_lead(student):
+    """Return by how much the words of a constituent put its label before the second one."""
+    sums = terms_of(student).query("term == 'word'").groupby("role")["value"].sum()
+    return float(sums["parse"] - sums["second"])
 
 
-@check_of("needed", "exercise 3")
-def check_needed(answer, notebook):
-    """Check a function of (weights, values) that returns how many words are erased until the decision changes."""
+@graded(3, "Erase in the order of the weights until the sign changes.")
+def check_needed(student):
+    """A function of (weights, values) returns how many words are erased until the decision changes."""
     cases = []
-    for weights, values in (_of(notebook, text_of), *(text_of(*others("another"), size) for size in range(3, 11))):
+    for weights, values in (text_of(student), *(text_of(*others("another"), size) for size in range(3, 11))):
         given = torch.tensor(weights)[None, None, None], torch.tensor(values)[None, None, :, None]
         view = linear_view(*given, torch.tensor([[1.0, -1.0]], dtype=torch.float64))
         cases.append(((weights, values), round(erasure_flip(view).fraction.item() * len(weights))))
-    compare_calls(answer, "needed", cases, "Erase in the order of the weights until the sign changes.")
+    return cases
 
 
-@check_of("tvd", "exercise 4")
-def check_tvd(answer, notebook):
-    """Check a function of two lists of probabilities that returns their total variation distance."""
+@graded(4, "Half of the sum of the absolute differences.")
+def check_tvd(student):
+    """A function of two lists of probabilities returns their total variation distance."""
     pairs = [np.random.default_rng(seed_of(size)).dirichlet(np.ones(size), 2) for size in (2, 3, 5)]
-    compare_calls(
-        answer,
-        "tvd",
-        [((p, q), total_variation(torch.tensor(p), torch.tensor(q)).item()) for p, q in pairs],
-        "Half of the sum of the absolute differences.",
-    )
+    return [((p, q), total_variation(torch.tensor(p), torch.tensor(q)).item()) for p, q in pairs]

@@ -52,21 +52,14 @@ class Submission(Mapping[str, Any]):
     def __init__(self, memory: int) -> None:
         self.folder = tempfile.TemporaryDirectory()
         source = (HERE / "submission.py").read_text(encoding="utf-8")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", source],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder.name,
-            start_new_session=True,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        alone = {"cwd": self.folder.name, "start_new_session": True}
+        self.process = subprocess.Popen([sys.executable, "-c", source], **pipes, **alone)
         self.rest = b""
         limits = {"RLIMIT_DATA": memory * MEGABYTE, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
         constants = {name: getattr(checks, name) for name in ("WORDS", "LABELS", "GOLD")}
-        self.send(
-            {"folder": str(HERE), "limits": limits, "constants": constants, "data": DATA}
-            | {"checks": [name for name in vars(checks) if name.startswith("check_")]}
-        )
+        names = [name for name in vars(checks) if name.startswith("check_")]
+        self.send({"folder": str(HERE), "limits": limits, "constants": constants, "data": DATA, "checks": names})
 
     def __enter__(self) -> Submission:
         return self
@@ -86,8 +79,7 @@ class Submission(Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         raise TypeError("a submission tells no names")
 
-    def __len__(self) -> int:
-        raise TypeError("a submission tells no names")
+    __len__ = __iter__
 
     def send(self, request: Any) -> None:
         """Write a request. A process that has ended reads none."""
@@ -107,10 +99,9 @@ class Submission(Mapping[str, Any]):
                 what = "has ended by itself" if ready and not more else "took too long, or said too much"
                 raise Ended(f"the code of the notebook {what}.", "Restart the kernel and run all cells.")
         first, _, self.rest = self.rest.partition(b"\n")
-        try:
+        message = None
+        with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(first)
-        except (ValueError, RecursionError):
-            message = None
         if not isinstance(message, dict):
             raise Ended("an answer cannot be read.", "Give a plain number, list, array or function.")
         return message
@@ -152,9 +143,7 @@ class Submission(Mapping[str, Any]):
 class Judge(NbGraderPreprocessor):
     """Run the cells of a submission in a process of its own, and write the line and the points of each check under it."""
 
-    loading = Integer(600, help="seconds of a cell of the teacher: it loads, and the first on a machine compiles").tag(
-        config=True
-    )
+    loading = Integer(600, help="seconds of a cell of the teacher: it loads and compiles").tag(config=True)
     seconds = Integer(60, help="seconds of a cell of the student").tag(config=True)
     memory = Integer(6000, help="megabytes of the process of a submission").tag(config=True)
 
@@ -166,18 +155,15 @@ class Judge(NbGraderPreprocessor):
                 printed, points = io.StringIO(), None
                 name = CHECK.match(cell.source)
                 if is_grade(cell):
-                    points = 0
-                    if name and hasattr(checks, name[0]):
-                        with contextlib.redirect_stdout(printed):
-                            points = getattr(checks, name[0])(submission)
+                    with contextlib.redirect_stdout(printed):
+                        points = getattr(checks, name[0])(submission) if name and hasattr(checks, name[0]) else 0
                 else:
                     try:
                         printed.write(submission.run(cell.source, self.loading if is_locked(cell) else self.seconds))
                     except Ended as error:
                         printed.write(f"{error.problem}\n")
-                cell.outputs = (
-                    [new_output("stream", name="stdout", text=printed.getvalue())] if printed.getvalue() else []
-                )
+                text = printed.getvalue()
+                cell.outputs = [new_output("stream", name="stdout", text=text)] if text else []
                 if points is not None:
                     cell.outputs.append(new_output("execute_result", {"text/plain": str(points)}))
         return nb, resources

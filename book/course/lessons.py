@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from numbers import Real
@@ -20,35 +20,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from checks import GOLD, LABELS, WORDS, Mistake, _best_sum, call, compare, compare_calls, floats, report
+from checks import ANSWER, GOLD, LABELS, WORDS, _best_sum, _margin, call, compare, floats, need, need_kind, pair, report
 from scipy import stats
 
 import lalkit
-from lalkit.chart.cky import FIRST_REAL, cky_batch
-from lalkit.chart.joint import decode
+from lalkit.chart import cky_batch, decode, marginals
+from lalkit.chart.cky import FIRST_REAL
 from lalkit.chart.loss import span_likelihood_loss, span_margin_loss
-from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig
-from lalkit.evaluation.scores import by_label, evaluate
-from lalkit.evaluation.statistics import welch
+from lalkit.evaluation import by_label, welch
+from lalkit.evaluation.scores import evaluate
 from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import top_shares
-from lalkit.probes.perturbation import erasure_flip
-from lalkit.probes.view import AttentionView, linear_view
-from lalkit.probes.weights import conicity
+from lalkit.probes import AttentionView, conicity, erasure_flip, linear_view
 from lalkit.reproduce.report import read_sweep
 from lalkit.reproduce.sweep import plan
 from lalkit.training import named as models
-from lalkit.treebank.brackets import parse_tree, tree_to_sentence
+from lalkit.treebank import GROUP, Sentence, parse_tree, to_joint, tree_to_sentence
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load, repository
-from lalkit.treebank.joint import GROUP, to_joint
-from lalkit.treebank.tree import Sentence
 
-ANSWER = "your answer"
-EXERCISES: dict[
-    str, Callable[[Any], None]
-] = {}  # number of an exercise -> the function that raises Mistake for a wrong answer
+Judge = Callable[[Any], None]
+EXERCISES: dict[str, Judge] = {}  # number of an exercise -> the function that raises Mistake for a wrong answer
 
 
 def check(number: str, answer: Any) -> None:
@@ -59,34 +52,152 @@ def check(number: str, answer: Any) -> None:
         print(f"Not yet: there is no check of {number!r}. There are: {', '.join(EXERCISES)}.")
 
 
-def exercise(number: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Register a function as the check of an exercise."""
+def exercise(number: str, hint: str = "", *names: str, of: str = "") -> Callable[[Callable], Callable]:
+    """Register the check of an exercise: a function that returns the truth, or (without a hint) one that judges an answer.
 
-    def register(judge: Callable[[Any], None]) -> Callable[[Any], None]:
-        EXERCISES[number] = judge
-        return judge
+    Args:
+        number: of the lesson and the exercise.
+        hint: what to look at if the answer is wrong.
+        names: of the parts of the answer, if it has two.
+        of: the things that are counted, if the answer is a whole number.
+    """
+
+    def register(function: Callable) -> Callable:
+        def judge(answer: Any) -> None:
+            truth = function()
+            if of:
+                need_number(answer, of)
+            compare(answer, dict(zip(names, truth)) if names else truth, ANSWER, hint)
+
+        EXERCISES[number] = judge if hint else function
+        return function
 
     return register
 
 
-def pair(answer: Any, what: str) -> tuple[Any, Any]:
-    """Return the two parts of an answer. what: the parts in words."""
-    if not isinstance(answer, (tuple, list, np.ndarray, torch.Tensor)) or len(answer) != 2:
-        raise Mistake(f"{ANSWER} is a value of type {type(answer).__name__}.", f"Give two things, ({what}).")
-    return tuple(answer)
+def need_number(answer: Any, of: str) -> None:
+    """Raise Mistake unless an answer is a whole number of some things."""
+    remedy = f"It must be a number of {of}."
+    need_kind(answer, (Real, np.generic), remedy)
+    need(answer == answer // 1, f"{answer} is not a whole number.", remedy)
 
 
-def need(condition: Any, problem: str, remedy: str) -> None:
-    """Raise Mistake unless a condition holds."""
-    if not condition:
-        raise Mistake(problem, remedy)
+def need_one_of(
+    answer: Any, names: Sequence[str], truth: Any, wrong: str, hint: str, unknown: str, choose: str
+) -> None:
+    """Raise Mistake unless an answer is a text, one of some names, and the right one."""
+    need_kind(answer, str, "Give it as text, in quotation marks.")
+    need(answer.strip() in names, unknown, choose)
+    need(answer.strip() == truth, wrong, hint)
 
 
 def need_sentence(answer: Any, words: tuple[str, ...]) -> None:
     """Raise Mistake unless an answer is a Sentence with these words, constituents and heads."""
-    need(isinstance(answer, Sentence), f"there is a value of type {type(answer).__name__}.", "It must be a Sentence.")
+    need_kind(answer, Sentence, "It must be a Sentence.")
     need(answer.words == words, "the Sentence has other words.", "Keep the words of the exercise, in their order.")
     need(answer.constituents and answer.heads, "a layer is missing.", "Give the Sentence constituents and heads.")
+
+
+# ---------------------------------------------------------------- primer
+
+
+@exercise("primer.1")
+def check_old_people(answer):
+    """Check the brackets of "The old fed the ducks"."""
+    need_kind(answer, str, "It must be text with brackets.")
+    found = tree_to_sentence(parse_tree(answer))
+    need(found.words == tuple("The old fed the ducks".split()), "the words are others.", "Five words, in their order.")
+    remedy = "There are four boxes. Draw it, and replace each box by one word."
+    boxes = {(0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP")}
+    need({*map(tuple, found.constituents)} == boxes, "the boxes are others.", remedy)
+    need(found.tags[1].startswith("NN"), "the tag of a word has not changed.", "What is the word class of *old* now?")
+
+
+@exercise("primer.2")
+def check_two_readings(answer):
+    """Check two joint trees of "Time flies like an arrow". The heads are those of UD, or of the preposition in a PP."""
+    both, words = {(0, 5, "S"), (3, 5, "NP")}, tuple("Time flies like an arrow".split())
+    wanted = (
+        ("first", both | {(1, 5, "VP"), (2, 5, "PP")}, {(2, 0, 5, 5, 2), (2, 0, 2, 5, 3)}),
+        ("second", both | {(0, 2, "NP"), (2, 5, "VP")}, {(2, 3, 0, 5, 3)}),
+    )
+    for reading, (which, boxes, trees) in zip(pair(answer, "first reading", "second reading"), wanted):
+        need_sentence(reading, words)
+        to_joint(reading)
+        given = {tuple(span) for span in reading.constituents}
+        for wrong, what in ((boxes - given, "is missing"), (given - boxes - {(0, 1, "NP")}, "does not belong")):
+            for start, end, label in sorted(wrong)[:1]:
+                box = f"the box {label}({start}, {end}) {what} in the {which} reading."
+                need(False, box, "Which group can be replaced by one word, and what is it called?")
+        arcs = min(([k for k in range(5) if reading.heads[k] != heads[k]] for heads in trees), key=len)
+        problem = f"{', '.join(words[k] for k in arcs)}: another head in the {which} reading."
+        need(not arcs, problem, "Which word is the verb, and what hangs on it?")
+
+
+@exercise("primer.3")
+def check_queries(answer):
+    """Check a query with most weight on "fed", and one with nearly equal weights."""
+    both = []
+    for query in pair(answer, "first query", "second query"):
+        query = floats(query, "a query")
+        compare(query, np.resize(query, 2) if query.size else np.zeros(2), "a query")
+        weights = np.exp(np.array([[3.0, 0], [0, 3], [2, 1]]) @ query)  # man, fed, ducks
+        both.append(weights / weights.sum())
+    fed, apart = both[0][1], np.ptp(both[1])
+    need(fed > 0.9, f"the first query gives *fed* the weight {fed:.2f}.", "Ask for an action, and louder.")
+    need(apart < 0.05, f"the second query's weights differ by {apart:.2f}.", "Make comparisons alike.")
+
+
+# ---------------------------------------------------------------- 00, 01: parses and spans
+
+
+@exercise("00.1")
+def check_attachments(answer):
+    """Check the words on which the phrases with "with" hang in two sentences, as the default parser finds them."""
+    texts = ("I saw the man with the telescope", "I ate the pizza with the fork")
+    for word, text in zip(pair(answer, "head word", "head word"), texts):
+        need(isinstance(word, str), "a head word is no text.", "Write each head word in quotation marks.")
+        sentence = lalkit.load().parse(text).sentence
+        found = sentence.words[sentence.heads[-1] - 1].lower()
+        elsewhere = f"the phrase hangs elsewhere in {text!r}."
+        need(word.strip().lower() == found, elsewhere, "Look up the head of the phrase's noun.")
+
+
+@exercise("00.3")
+def check_alone(answer):
+    """Check the trees of the sentences of dev, parsed one by one."""
+    gold = load("sample", "dev").sentences
+    need_kind(answer, (list, tuple), "It must be a list of trees.")
+    need(len(answer) == len(gold), f"there are {len(answer)} trees for {len(gold)} sentences.", "Parse all of gold.")
+    texts = [["".join(str(tree).split()) for tree in trees] for trees in (answer, lalkit.load().parse_all(gold))]
+    equal = sum(one == other for one, other in zip(*texts))
+    said = f"{equal} of {len(gold)} trees are those of parse_all."
+    need(equal == len(gold), said, "Give results or result.to_ptb().")
+
+
+POOL = Sentence(
+    ("the", "very", "old", "swimming", "pool"), ("DT", "RB", "JJ", "NN", "NN"), ((0, 5, "NP"),), (5, 3, 5, 5, 0)
+)
+LISTS = "the list of groups after the first change", "the list of groups after the second change"
+
+
+@exercise("01.1", "A group is a head with all its dependents.", *LISTS)
+def groups():
+    """Return the places of the groups after two changes of heads."""
+    trees = (to_joint(replace(POOL, heads=heads)) for heads in ((5, 5, 5, 5, 0), (3, 3, 5, 5, 0)))
+    return [{(span.start, span.end) for span in tree if span.label == GROUP} for tree in trees]
+
+
+@exercise("01.2")
+def check_chain(answer):
+    """Check the labels of a unary chain of our treebank, the outer one first."""
+    sentences = [s for part in ("train", "dev", "test") for s in load("sample", part).sentences]
+    chains = {tuple(span.label.split("::")) for s in sentences for span in s.constituents if "::" in span.label}
+    answer = tuple(answer.split("::")) if isinstance(answer, str) and "::" in answer else answer
+    labels = isinstance(answer, (tuple, list)) and all(isinstance(x, str) for x in answer)
+    need(labels, "it must be labels.", "Give (outer, inner).")
+    remedy = "Read the label from left to right: the outer one is first."
+    need(tuple(answer) in chains, "our treebank has no such chain.", remedy)
 
 
 # ---------------------------------------------------------------- 02: measuring
@@ -98,36 +209,55 @@ BIRDS = Sentence(
     (2, 0, 2, 5, 2, 2),
     ("nsubj", "root", "obj", "case", "obl", "punct"),
 )
+CALLS = "the number of the first call", "the number of the second call"
 
 
-@exercise("02.1")
-def check_skipped(answer):
-    """Check the numbers of skipped sentences: with the tags of gold, and with the tags of the parse."""
-    parse = Sentence(BIRDS.words, (*BIRDS.tags[:5], "NN"), BIRDS.constituents, BIRDS.heads, BIRDS.arc_labels)
-    truths = [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
-    for given, truth, which in zip(pair(answer, "skipped, skipped with retag=False"), truths, ("first", "second")):
-        compare(given, truth, f"the number of the {which} call", "Read skipped in the summary of both calls.")
+@exercise("02.1", "Read skipped in the summary of both calls.", *CALLS)
+def skipped():
+    """Return the numbers of skipped sentences: with the tags of gold, and with the tags of the parse."""
+    parse = replace(BIRDS, tags=(*BIRDS.tags[:5], "NN"))
+    return [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
 
 
 @exercise("02.2")
 def check_two_parses(answer):
     """Check a parse with the right heads and a low F1, and one with an F1 of 100 and a wrong head."""
-    for parse, low, high, which in zip(
-        pair(answer, "first parse, second parse"), ("f1", "uas"), ("uas", "f1"), ("first", "second")
-    ):
+    order = (("first", "uas", "f1"), ("second", "f1", "uas"))
+    for parse, (which, high, low) in zip(pair(answer, "first parse", "second parse"), order):
         need_sentence(parse, BIRDS.words)
         found = evaluate([BIRDS], [parse]).summary()
-        names = {"f1": "F1", "uas": "UAS"}
-        need(
-            found[high] == 100,
-            f"the {which} parse has the {names[high]} {found[high]:.1f}, not 100.",
-            "Change one layer only, and keep the other.",
-        )
-        need(
-            found[low] < 100,
-            f"the {which} parse has the {names[low]} 100, too.",
-            "Which layer should be wrong in this parse?",
-        )
+        problem = f"the {which} parse has the {high.upper()} {found[high]:.1f}, not 100."
+        need(found[high] == 100, problem, "Change one layer only, and keep the other.")
+        problem = f"the {which} parse has the {low.upper()} 100, too."
+        need(found[low] < 100, problem, "Which layer should be wrong in this parse?")
+
+
+# ---------------------------------------------------------------- 03: scores
+
+COOK = "The cook tasted the soup"
+
+
+@exercise("03.2", "Set the weights of the positions to 0, and take (start, end, label) of the tree that is found then.")
+@cache
+def without_waves() -> set[tuple[int, int, str]]:
+    """Return the constituents that the parser finds without positions."""
+    parser = lalkit.load("en-news-span")
+    with torch.no_grad():
+        parser.network.encoder.position.weight.zero_()
+    return {tuple(span) for span in parser.parse(COOK).sentence.constituents}
+
+
+@exercise("03.3", "The score with equal weights minus the score, in this order.")
+@cache
+def change_by_equal_weights() -> float:
+    """Return by how much the score of NP for the whole sentence changes with equal weights."""
+    parser = lalkit.load("en-news-span")
+    batch = parser.model.collator([Sentence(tuple(COOK.split()))])
+    network, place = parser.network.eval(), (0, 0, 5, parser.vocab.label_index["NP"])
+    with torch.no_grad():
+        before = network(batch).label_scores[place].item()
+        with network.spans.hooked(logits=lambda logits, lengths: torch.zeros_like(logits)):
+            return network(batch).label_scores[place].item() - before
 
 
 # ---------------------------------------------------------------- 04: label attention
@@ -143,20 +273,19 @@ def check_sparse_heads(answer):
     torch.random.set_rng_state(random)
     with torch.no_grad():
         layer.query.mul_(4)
-        _, attention = layer.eval()(x[None], torch.ones(1, 7, dtype=torch.bool))
-    counts = (attention[0] > 0).sum(1)
-    answer = floats(answer, ANSWER) if isinstance(answer, (list, tuple)) else answer
+        counts = (layer.eval()(x[None], torch.ones(1, 7, dtype=torch.bool))[1][0] > 0).sum(1)
+    answer = floats(answer) if isinstance(answer, (list, tuple)) else answer
     compare(answer, counts, ANSWER, "Count the weights above 0 in each row of attention, with the words of the lesson.")
 
 
-@exercise("04.3")
-def check_own_queries(answer):
-    """Check a function of (heads, batch size) that returns whether every head has its own query in every sentence."""
+@exercise("04.3", "In which places of the batch does head h find query h?")
+def own_queries():
+    """A function of (heads, batch size) returns whether every head has its own query in every sentence."""
     cases = []
     for heads, size in itertools.product((5, 6, 7), range(1, 10)):
         queries = torch.arange(heads).repeat(size).view(heads, size)  # [k, place]: laid out sentence by sentence
         cases.append(((heads, size), bool((queries == torch.arange(heads)[:, None]).all())))
-    compare_calls(answer, ANSWER, cases, "In which places of the batch does head h find query h?")
+    return cases
 
 
 # ---------------------------------------------------------------- 05: decoding
@@ -168,7 +297,7 @@ ARCS = np.array([[1, 0, 6, 1, 2], [3, 1, 0, 5, 2], [4, 0, 5, 0, 3], [2, 0, 6, 4,
 def check_greedy_splits(answer):
     """Check scores [5, 5] for which splitting greedily from the top does not find the best tree."""
     need(isinstance(answer, (np.ndarray, list)), "it must be an array [5, 5].", "best[i, j]: span i to j.")
-    answer = floats(answer, ANSWER)
+    answer = floats(answer)
     need(answer.shape == (5, 5), f"it has the shape {list(answer.shape)}, not [5, 5].", "best[i, j]: span i to j.")
     compare(answer, answer, ANSWER)  # none of them NaN
 
@@ -186,32 +315,29 @@ def check_greedy_splits(answer):
 @exercise("05.2")
 def check_counts(answer):
     """Check a function of the number of words that returns the numbers of binary trees and of projective trees."""
-    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
-    cases = [((n,), [math.comb(2 * n - 2, n - 1) // n, math.comb(3 * n - 2, n - 1) // n]) for n in (1, 2, 3, 4, 6, 9)]
+    need_kind(answer, Callable, "It must be a function.")
+    trees = [[math.comb(2 * n - 2, n - 1) // n, math.comb(3 * n - 2, n - 1) // n] for n in range(1, 10)]
+    cases = [((n,), np.array(numbers)) for n, numbers in enumerate(trees, 1)]
     hint = "First the binary trees, then the projective ones; one word has one of each."
-    compare_calls(lambda n: np.array(answer(n)), ANSWER, cases, hint)
+    compare(lambda n: np.array(answer(n)), cases, ANSWER, hint)
 
 
 @exercise("05.3")
 def check_changed_scores(answer):
     """Check scores of labels and of arcs, at most two of them changed, with another best tree of heads."""
-    labels, arcs = pair(answer, "label_scores, arc_scores")
-    first_labels, first_arcs = scores_of({(1, 4, "S"): 1, (0, 2, "NP"): 4, (2, 4, "VP"): 4}), ARCS
-    for given, before in ((labels, first_labels), (arcs, first_arcs)):
+    labels, arcs = pair(answer, "label_scores", "arc_scores")
+    first = scores_of({(1, 4, "S"): 1, (0, 2, "NP"): 4, (2, 4, "VP"): 4})
+    for given, before in ((labels, first), (arcs, ARCS)):
         need(isinstance(given, np.ndarray), "the scores are no array.", "Change copies of label_scores and arc_scores.")
         need(given.shape == before.shape, "the scores have another shape.", "Change copies of the lesson's arrays.")
-    read = np.zeros(first_labels.shape, dtype=bool)  # the scores that the decoder reads
-    for span in itertools.combinations(range(len(WORDS) + 1), 2):
-        read[span] = True
-    other = ~np.eye(len(WORDS), len(WORDS) + 1, 1, dtype=bool)
-    changed = ((labels != first_labels) & read).sum() + ((arcs != first_arcs) & other).sum()
+    spans, others = np.triu_indices(len(WORDS) + 1, 1), ~np.eye(*ARCS.shape, 1, dtype=bool)  # what the decoder reads
+    changed = (labels[spans] != first[spans]).sum() + (arcs != ARCS)[others].sum()
     need(changed <= 2, f"{changed} scores differ from those of the lesson.", "Two changes are enough.")
     need((labels[..., 0] == 0).all(), "the empty label must score 0.", "Change another score.")
-    noise = np.random.default_rng(0).normal(0, 1e-6, (8, *arcs.shape))
-    found = [tuple(decode(labels, arcs + small, 0.5).heads.tolist()) for small in noise]
-    wanted = (2, 0, 2, 3)
+    noise, wanted = np.random.default_rng(0).normal(0, 1e-6, (8, *arcs.shape)), (2, 0, 2, 3)
+    found = {tuple(decode(labels, arcs + small, 0.5).heads.tolist()) for small in noise}
     need(wanted in found, "the best joint tree has other heads.", "Compare your tree with the first rows of the table.")
-    need(set(found) == {wanted}, "another tree has as many points.", "Which tree is it, and what does only yours have?")
+    need(found == {wanted}, "another tree has as many points.", "Which tree is it, and what does only yours have?")
 
 
 # ---------------------------------------------------------------- 06: learning
@@ -227,39 +353,28 @@ def scores_of(liked: dict[tuple[int, int, str], float]) -> np.ndarray:
 
 
 WRONG_TREE = {(1, 4, "S"): 3, (0, 2, "NP"): 3, (2, 4, "VP"): 3}
+GRADIENTS = "the gradient of the margin", "the gradient of the likelihood"
 
 
 def gradient_of(loss: Callable[..., torch.Tensor], chart: np.ndarray) -> np.ndarray:
     """Return the gradient of a loss at a chart; 0 for the empty label."""
-    with torch.enable_grad():
-        scores = torch.tensor(chart)[None].requires_grad_()
-        loss(scores, [len(WORDS)], [GOLD]).backward()
-    gradient = scores.grad[0].numpy()
-    gradient[:, :, 0] = 0
-    return gradient
+    return _margin(chart, loss)[1]
 
 
-@exercise("06.1")
-def check_two_gradients(answer):
-    """Check the gradients of both losses after one score was raised."""
+@exercise("06.1", "Only women drive (S) has another score; the empty label keeps 0.", *GRADIENTS)
+def two_gradients():
+    """Return the gradients of both losses after one score was raised."""
     chart = scores_of(WRONG_TREE | {(1, 3, "S"): 20})
-    hint = "Only women drive (S) has another score; the empty label keeps 0."
-    for given, loss in zip(pair(answer, "margin, likelihood"), (span_margin_loss, span_likelihood_loss)):
-        compare(given, gradient_of(loss, chart), f"the gradient of the {loss.__name__.split('_')[1]}", hint)
+    return gradient_of(span_margin_loss, chart), gradient_of(span_likelihood_loss, chart)
 
 
-@exercise("06.2")
-def check_perceptron_step(answer):
-    """Check the step at which the perceptron's loss reaches 0."""
+@exercise("06.2", "How many constituents move, and by how much does the loss fall at each step?")
+def perceptron_step():
+    """Return the step at which the perceptron's loss reaches 0."""
     chart = scores_of(WRONG_TREE)
     (parse,) = cky_batch([chart], threads=1)
     apart = len({*parse.spans} ^ {*GOLD})  # constituents that only one of the trees has: each moves by a step
-    compare(
-        answer,
-        (parse.score - sum(chart[span] for span in GOLD)) / apart,
-        ANSWER,
-        "How many constituents move, and by how much does the loss fall at each step?",
-    )
+    return (parse.score - sum(chart[span] for span in GOLD)) / apart
 
 
 @exercise("06.3")
@@ -271,182 +386,68 @@ def check_contradiction(answer):
     opposite = {item for one in (0, 1) for item in asked[one] - asked[1 - one] if item[:2] in pairs[1 - one]}
     three = isinstance(answer, (tuple, list)) and len(answer) == 3 and all(isinstance(part, str) for part in answer)
     need(three, "it must be a tuple of three texts.", "Give (first word, last word, label).")
-    need(
-        tuple(part.strip() for part in answer) in opposite,
-        "these weights can satisfy all trees there.",
-        "Which words begin and end a span in both?",
-    )
+    right = tuple(part.strip() for part in answer) in opposite
+    need(right, "these weights can satisfy all trees there.", "Which words begin and end a span in both?")
 
 
-# ---------------------------------------------------------------- primer
+# ---------------------------------------------------------------- 07: training
 
 
-@exercise("primer.1")
-def check_old_people(answer):
-    """Check the brackets of "The old fed the ducks"."""
-    need(
-        isinstance(answer, str),
-        f"{ANSWER} is a value of type {type(answer).__name__}.",
-        "It must be text with brackets.",
-    )
-    found = tree_to_sentence(parse_tree(answer))
-    need(found.words == tuple("The old fed the ducks".split()), "the words are others.", "Five words, in their order.")
-    spans = {tuple(span) for span in found.constituents}
-    remedy = "There are four boxes. Draw it, and replace each box by one word."
-    need(spans == {(0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP")}, "the boxes are others.", remedy)
-    need(found.tags[1].startswith("NN"), "the tag of a word has not changed.", "What is the word class of *old* now?")
+@exercise("07.1")
+def check_twice(answer):
+    """Check a function of some scores that returns twice their standard deviation, of a sample or of a population."""
+    need_kind(answer, Callable, "It must be a function.")
+    for scores in ([63.5, 61.0, 62.2], [50.0, 50.0, 53.0, 58.5]):
+        given, truths = call(answer, ANSWER, (scores,)), [2 * np.std(scores, ddof=ddof) for ddof in (1, 0)]
+        near = [isinstance(given, Real) and abs(given - x) <= 0.005 for x in (*truths, *(x / 2 for x in truths))]
+        need(not any(near[2:]), "this is the standard deviation once.", "The exercise asks for twice as much.")
+        hint = "The root of the mean squared distance from the mean, times 2."
+        compare(given, truths[1] if near[1] else truths[0], "what your answer returns", hint)
 
 
-@exercise("primer.2")
-def check_two_readings(answer):
-    """Check two joint trees of "Time flies like an arrow". The heads are those of UD, or of the preposition in a PP."""
-    verbal = {(0, 5, "S"), (3, 5, "NP")}
-    wanted = (
-        ("first", verbal | {(1, 5, "VP"), (2, 5, "PP")}, {(2, 0, 5, 5, 2), (2, 0, 2, 5, 3)}),
-        ("second", verbal | {(0, 2, "NP"), (2, 5, "VP")}, {(2, 3, 0, 5, 3)}),
-    )
-    words = tuple("Time flies like an arrow".split())
-    for reading, (which, boxes, trees) in zip(pair(answer, "first reading, second reading"), wanted):
-        need_sentence(reading, words)
-        to_joint(reading)
-        given = {tuple(span) for span in reading.constituents}
-        for have, others, what in ((given, boxes, "is missing"), (boxes | {(0, 1, "NP")}, given, "does not belong")):
-            for start, end, label in sorted(others - have):
-                box = f"the box {label}({start}, {end}) {what} in the {which} reading."
-                need(False, box, "Which group can be replaced by one word, and what is it called?")
-        arcs = min(([k for k in range(5) if reading.heads[k] != heads[k]] for heads in trees), key=len)
-        hangs = ", ".join(words[k] for k in arcs)
-        need(
-            not arcs, f"{hangs}: another head in the {which} reading.", "Which word is the verb, and what hangs on it?"
-        )
+# ---------------------------------------------------------------- 09, 11: heads and errors
 
 
-@exercise("primer.3")
-def check_queries(answer):
-    """Check a query with most weight on "fed", and one with nearly equal weights."""
-    words = np.array([[3.0, 0], [0, 3], [2, 1]])  # man, fed, ducks
-    both = []
-    for query in pair(answer, "first query, second query"):
-        query = floats(query, "a query")
-        compare(query, np.resize(query, 2) if query.size else np.zeros(2), "a query")
-        weights = np.exp(words @ query)
-        both.append(weights / weights.sum())
-    need(
-        both[0][1] > 0.9, f"the first query gives *fed* the weight {both[0][1]:.2f}.", "Ask for an action, and louder."
-    )
-    need(
-        np.ptp(both[1]) < 0.05,
-        f"the second query's weights differ by {np.ptp(both[1]):.2f}.",
-        "Make comparisons alike.",
-    )
-
-
-# ---------------------------------------------------------------- 00, 01: parses and spans
-
-
-@exercise("00.1")
-def check_attachments(answer):
-    """Check the words on which the phrases with "with" hang in two sentences, as the default parser finds them."""
-    parser = lalkit.load()
-    given = pair(answer, "head word, head word")
-    for word, text in zip(given, ("I saw the man with the telescope", "I ate the pizza with the fork")):
-        need(isinstance(word, str), "a head word is no text.", "Write each head word in quotation marks.")
-        result = parser.parse(text)
-        found = result.sentence.words[result.sentence.heads[-1] - 1]
-        need(
-            word.strip().lower() == found.lower(),
-            f"the phrase hangs elsewhere in {text!r}.",
-            "Look up the head of the phrase's noun.",
-        )
-
-
-@exercise("00.3")
-def check_alone(answer):
-    """Check the trees of the sentences of dev, parsed one by one."""
-    gold = load("sample", "dev").sentences
-    need(
-        isinstance(answer, (list, tuple)),
-        f"{ANSWER} is a value of type {type(answer).__name__}.",
-        "It must be a list of trees.",
-    )
-    need(len(answer) == len(gold), f"there are {len(answer)} trees for {len(gold)} sentences.", "Parse all of gold.")
-    texts = [["".join(str(tree).split()) for tree in trees] for trees in (answer, lalkit.load().parse_all(gold))]
-    equal = sum(one == other for one, other in zip(*texts))
-    need(
-        equal == len(gold), f"{equal} of {len(gold)} trees are those of parse_all.", "Give results or result.to_ptb()."
-    )
-
-
-POOL = Sentence(
-    ("the", "very", "old", "swimming", "pool"), ("DT", "RB", "JJ", "NN", "NN"), ((0, 5, "NP"),), (5, 3, 5, 5, 0)
-)
-
-
-@exercise("01.1")
-def check_groups(answer):
-    """Check the places of the groups after two changes of heads."""
-    for given, heads, which in zip(
-        pair(answer, "groups, groups"), ((5, 5, 5, 5, 0), (3, 3, 5, 5, 0)), ("first", "second")
-    ):
-        groups = {(span.start, span.end) for span in to_joint(replace(POOL, heads=heads)) if span.label == GROUP}
-        compare(
-            given, groups, f"the list of groups after the {which} change", "A group is a head with all its dependents."
-        )
-
-
-@exercise("01.2")
-def check_chain(answer):
-    """Check the labels of a unary chain of our treebank, the outer one first."""
-    sentences = [s for part in ("train", "dev", "test") for s in load("sample", part).sentences]
-    chains = {tuple(span.label.split("::")) for s in sentences for span in s.constituents if "::" in span.label}
-    answer = tuple(answer.split("::")) if isinstance(answer, str) and "::" in answer else answer
-    labels = isinstance(answer, (tuple, list)) and all(isinstance(x, str) for x in answer)
-    need(labels, "it must be labels.", "Give (outer, inner).")
-    need(
-        tuple(answer) in chains,
-        "our treebank has no such chain.",
-        "Read the label from left to right: the outer one is first.",
-    )
-
-
-# ---------------------------------------------------------------- 03: scores
-
-COOK = "The cook tasted the soup"
-
-
+@exercise(
+    "09.2", "With at least 20 spans led, in our sample; and by_label counts the S of chains, too.",
+    "the head", "the number of lost S",
+)  # fmt: skip
 @cache
-def without_waves() -> set[tuple[int, int, str]]:
-    """Return the constituents that the parser finds without positions."""
-    parser = lalkit.load("en-news-span")
-    with torch.no_grad():
-        parser.network.encoder.position.weight.zero_()
-    return {tuple(span) for span in parser.parse(COOK).sentence.constituents}
+def without_the_head_of_s() -> tuple[int, int]:
+    """Return the head with the highest lift for S in our test part, and how many S the parser finds less without it."""
+    parser, gold = lalkit.load("en-news"), load("sample", "test").sentences
+    exact = top_shares(contributions(parser.look(gold), gold), "exact", ["S"])
+    head = int(exact[exact["led"] >= 20].sort_values("lift", ascending=False)["head"].iloc[0])
+    found = []
+    for block in (contextlib.nullcontext(), parser.without(heads=[head])):
+        with block:
+            table = by_label(gold, [result.sentence for result in parser.parse_all(gold)])
+        found.append(int(table.set_index("label").loc["S", "matched"]))
+    return head, found[0] - found[1]
 
 
-@cache
-def change_by_equal_weights() -> float:
-    """Return by how much the score of NP for the whole sentence changes with equal weights."""
-    parser = lalkit.load("en-news-span")
-    batch = parser.model.collator([Sentence(tuple(COOK.split()))])
-    network, place = parser.network.eval(), (0, 0, 5, parser.vocab.label_index["NP"])
-    with torch.no_grad():
-        before = network(batch).label_scores[place].item()
-        with network.spans.hooked(logits=lambda logits, lengths: torch.zeros_like(logits)):
-            after = network(batch).label_scores[place].item()
-    return after - before
+@exercise("11.1", "Of the errors that concern S, only those of the class missing.", of="errors")
+def missing_s():
+    """Return the number of missing S in our test part."""
+    return len(errors_of("en-news").query("`class` == 'missing' and gold_label == 'S'"))
 
 
-@exercise("03.2")
-def check_without_waves(answer):
-    """Check the constituents that the parser finds without positions."""
-    hint = "Set the weights of the positions to 0, and take (start, end, label) of the tree that is found then."
-    compare(answer, without_waves(), "the list of constituents", hint)
-
-
-@exercise("03.3")
-def check_equal_weights(answer):
-    """Check by how much the score of NP for the whole sentence changes with equal weights."""
-    compare(answer, change_by_equal_weights(), ANSWER, "The score with equal weights minus the score, in this order.")
+@exercise("11.3")
+def check_interval(answer):
+    """Check a function of (a proportion, a number of spans) that returns the ends of a 95% interval: usual, or Wilson's."""
+    need_kind(answer, Callable, "It must be a function.")
+    for p, n in ((0.5, 100), (0.2, 64), (0.9, 400)):
+        given = floats(call(answer, ANSWER, (p, n)), "the interval")
+        need(given.shape == (2,), f"the interval has the shape {list(given.shape)}.", "Return two ends, (low, high).")
+        need(given[0] < given[1], "the low end is not below the high one.", "Return (low, high).")
+        half = np.sqrt(p * (1 - p) / n)
+        wilson = np.array(stats.binomtest(round(p * n), n).proportion_ci(method="wilson"))
+        right = [wilson, *(p + z * half * np.array([-1, 1]) for z in (1.96, 2))]
+        width = np.ptp(given) / half
+        what = "narrow" if width < 3.9 else "wide" if width > 4.02 else "far to one side"
+        near = any(np.allclose(given, one, rtol=0, atol=0.02 * half) for one in right)
+        remedy = "p plus and minus two standard errors; the error is the root of p (1 - p) / n."
+        need(near, f"the interval for p = {p} and n = {n} is too {what}.", remedy)
 
 
 # ---------------------------------------------------------------- 10, 12: parses and their probabilities
@@ -465,18 +466,13 @@ def changed_trees(*names: str) -> int:
     with contextlib.ExitStack() as stack:
         for name in names:
             stack.enter_context(blocks[name]())
-        after = parser.parse_all(gold)
-    table = lalkit.compare(before, after).table
-    return int((table["only_first"] + table["only_second"] != "").sum())
+        return int(lalkit.compare(before, parser.parse_all(gold)).differs.sum())
 
 
-@exercise("10.1")
-def check_other_heads(answer):
-    """Check the number of clauses whose top head belongs to another label."""
-    need_number(answer, "clauses")
-    compare(
-        answer, int((clauses()["head_label"] != "SBAR").sum()), ANSWER, "Count the rows whose head_label is not SBAR."
-    )
+@exercise("10.1", "Count the rows whose head_label is not SBAR.", of="clauses")
+def other_heads():
+    """Return the number of clauses whose top head belongs to another label."""
+    return int((clauses()["head_label"] != "SBAR").sum())
 
 
 @cache
@@ -491,245 +487,46 @@ def errors_of(name: str) -> pd.DataFrame:
     return lalkit.load(name).errors(lalkit.Treebank.load("sample", "test"))
 
 
-@exercise("10.2")
-def check_one_head(answer):
-    """Check the number of sentences that get another tree with one head."""
-    need_number(answer)
-    compare(
-        answer, changed_trees("one head"), ANSWER, "Compare with the parses of the whole parser, sentence by sentence."
-    )
+@exercise("10.2", "Compare with the parses of the whole parser, sentence by sentence.", of="sentences")
+def one_head():
+    """Return the number of sentences that get another tree with one head."""
+    return changed_trees("one head")
 
 
 @exercise("10.3")
 def check_nested(answer):
     """Check the numbers of sentences with another tree: the outer block alone, the inner one alone, both."""
-    need(
-        isinstance(answer, (list, tuple)) and len(answer) == 3,
-        "it must be three numbers.",
-        "Give (outer, inner, both).",
-    )
-    for number in answer:
-        need_number(number)
-    names = ("the outer block alone", "the inner block alone", "both blocks")
-    for given, blocks, name in zip(answer, (("outer",), ("inner",), ("outer", "inner")), names):
-        compare(
-            given, changed_trees(*blocks), f"the number for {name}", "Compare each run with the parser without blocks."
-        )
+    three = isinstance(answer, (list, tuple)) and len(answer) == 3
+    need(three, "it must be three numbers.", "Give (outer, inner, both).")
+    blocks = {"the outer block alone": ["outer"], "the inner block alone": ["inner"], "both blocks": ["outer", "inner"]}
+    for given, (name, inside) in zip(answer, blocks.items()):
+        need_number(given, "sentences")
+        hint = "Compare each run with the parser without blocks."
+        compare(given, changed_trees(*inside), f"the number for {name}", hint)
 
 
-def need_number(answer: Any, of: str = "sentences") -> None:
-    """Raise Mistake unless an answer is a whole number of some things."""
-    number = isinstance(answer, (Real, np.generic)) and not isinstance(answer, (bool, np.bool_))
-    need(number, f"there is a value of type {type(answer).__name__}.", f"It must be a number of {of}.")
-    need(answer == answer // 1, f"{answer} is not a whole number.", f"It must be a number of {of}.")
+@exercise("10.5", 'Filter by the column head_word, exactly "of".', of="errors")
+def errors_of_of():
+    """Return the number of errors with the head word "of"."""
+    return int((errors_of("en-news")["head_word"] == "of").sum())
 
 
-@exercise("10.5")
-def check_errors_of(answer):
-    """Check the number of errors with the head word "of"."""
-    need_number(answer, "errors")
-    errors = errors_of("en-news")
-    compare(answer, int((errors["head_word"] == "of").sum()), ANSWER, 'Filter by the column head_word, exactly "of".')
+LABELLED = "the number of trees with three labels", "the number of trees with four labels"
 
 
-@exercise("12.2")
-def check_numbers_of_trees(answer):
-    """Check how many joint trees three words have, with three labels and with four."""
-    truths = []
-    for labels in (3, 4):
-        equal = marginals(np.zeros((4, 4, FIRST_REAL + labels)), np.zeros((3, 4)), 0.5)  # every tree weighs the same
-        truths.append(round(math.exp(equal.log_partition)))
-    for given, truth, name in zip(pair(answer, "with three labels, with four"), truths, ("three", "four")):
-        hint = "Each word has a head, and each of the spans a label or none."
-        compare(given, truth, f"the number of trees with {name} labels", hint)
+@exercise("12.2", "Each word has a head, and each of the spans a label or none.", *LABELLED)
+def numbers_of_trees():
+    """Return how many joint trees three words have, with three labels and with four."""
+    equal = (marginals(np.zeros((4, 4, FIRST_REAL + labels)), np.zeros((3, 4)), 0.5) for labels in (3, 4))
+    return [round(math.exp(all_trees.log_partition)) for all_trees in equal]  # every tree weighs the same
 
 
-# ---------------------------------------------------------------- 14, 16: probes and scores
+# ---------------------------------------------------------------- 13: the meaning of heads
 
 
-def three_words(answer: Any) -> AttentionView:
-    """Return the system of notebook 14 with three words, +1, +1 and -1, and these weights."""
-    weights = floats(answer, ANSWER)
-    need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
-    need(
-        (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6,
-        "they are no weights.",
-        "They must be 0 or more, with the sum 1.",
-    )
-    values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
-    return linear_view(torch.tensor(weights)[None, None, None], values, read)
-
-
-@exercise("14.1")
-def check_erasures(answer):
-    """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
-    for weights, fast in zip(pair(answer, "weights, weights"), (True, False)):
-        view = three_words(weights)
-        orders = [torch.tensor(order).double()[None, None, None] for order in itertools.permutations(range(3))]
-        shares = [float(erasure_flip(view, order).fraction) for order in orders]
-        mine = float(erasure_flip(view).fraction)
-        which = "first" if fast else "second"
-        need(
-            min(shares) < max(shares),
-            f"all orders are alike for the {which} weights.",
-            "Which erasures change the decision?",
-        )
-        faster = f"another order is {'' if fast else 'not '}faster for the {which} weights."
-        need((mine == min(shares)) == fast, faster, "Try all six orders.")
-
-
-@exercise("14.2")
-def check_largest_change(answer):
-    """Check weights that some permutation changes as much as any weights can be changed."""
-    view = three_words(answer)
-    weights = view.weights.flatten()
-    change = max(float((torch.sigmoid(1 - 2 * weights[k]) - torch.sigmoid(1 - 2 * weights[2])).abs()) for k in range(3))
-    bound = math.tanh(0.5)  # sigma(1) - sigma(-1)
-    said = f"the largest TVD of these weights is {change:.3f}; others reach more."
-    need(change > bound - 1e-6, said, "Between which two places should the weights differ most?")
-
-
-@exercise("16.1")
-def check_seeds(answer):
-    """Check the number of seeds for a standard error below a tenth of a point."""
-    seeds = models.read_card(models.find("en-craft")).facts["seeds"]
-    spread = np.std([seed["dev"]["f1"] for seed in seeds], ddof=1)
-    hint = "Below a tenth, so the next whole number; and divide by n - 1 in the deviation of a sample."
-    compare(answer, math.floor((spread / 0.1) ** 2) + 1, ANSWER, hint)
-
-
-@exercise("16.2")
-def check_coin(answer):
-    """Check how often a coin shows heads at least 161 times in 300 throws."""
-    one, two = (stats.binomtest(161, 300, alternative=side).pvalue for side in ("greater", "two-sided"))
-    number = isinstance(answer, (float, np.floating))
-    need(
-        not number or abs(answer - two) > 5e-4,
-        "this counts both sides.",
-        "Ask for 161 heads or more, not for 139 or fewer.",
-    )
-    compare(answer, one, ANSWER, "At least 161: 161 counts, too.")
-
-
-# ---------------------------------------------------------------- 07, 08: training and speed
-
-
-@exercise("07.1")
-def check_twice(answer):
-    """Check a function of some scores that returns twice their standard deviation, of a sample or of a population."""
-    for scores in ([63.5, 61.0, 62.2], [50.0, 50.0, 53.0, 58.5]):
-        sample, population = (2 * np.std(scores, ddof=ddof) for ddof in (1, 0))
-        given = call(answer, ANSWER, (scores,)) if callable(answer) else None
-        near = {
-            name: isinstance(given, Real) and abs(given - truth) <= 0.005
-            for name, truth in (("population", population), ("once", sample / 2), ("once of all", population / 2))
-        }
-        need(
-            not near["once"] and not near["once of all"],
-            "this is the standard deviation once.",
-            "The exercise asks for twice as much.",
-        )
-        truth = population if near["population"] else sample
-        compare_calls(
-            answer, ANSWER, [((scores,), truth)], "The root of the mean squared distance from the mean, times 2."
-        )
-
-
-@exercise("08.2")
-def check_amdahl(answer):
-    """Check a function of (share of a part, how much faster it becomes) that returns how much faster the whole becomes."""
-    cases = [((p, s), 1 / (1 - p + p / s)) for p, s in ((0.5, 2.0), (0.8, 4.0), (0.25, 100.0))]
-    compare_calls(answer, ANSWER, cases, "The other part keeps its time. Divide the old time by the new one.")
-
-
-@exercise("08.3")
-def check_summed_first(answer):
-    """Check a function of (layer, x, mask) that returns the output and the attention of the label attention layer."""
-    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
-    random = torch.random.get_rng_state()
-    torch.manual_seed(1)
-    layer = lalkit.LabelAttention(LabelAttentionConfig(heads=3, d_kv=4, d_out=4), 8, 4).double().eval()
-    x, mask = torch.randn(2, 5, 12, dtype=torch.float64), torch.arange(5) < torch.tensor([[5], [3]])
-    torch.random.set_rng_state(random)
-    with torch.no_grad():
-        truths, given = layer(x, mask), call(answer, ANSWER, (layer, x, mask))
-    given = pair(given if isinstance(given, (tuple, list)) else [given], "y, attention")
-    for one, truth, name in zip(given, truths, ("y", "attention")):
-        need(isinstance(one, torch.Tensor), f"{name} is no tensor.", "Begin with a copy of label_attention_twin.")
-        need(one.shape == truth.shape, f"{name} has the shape {list(one.shape)}.", "Name its axes in your einsum.")
-        right = (
-            torch.where(mask[(..., *[None] * (truth.dim() - 2))], (one - truth).abs(), 0)
-            if name == "y"
-            else one - truth
-        )
-        need(right.abs().max() < 1e-6, f"{name} has other numbers.", "What is summed, and over which axis?")
-
-
-# ---------------------------------------------------------------- 09, 11: heads and errors
-
-
+@exercise("13.1", "Count the VPs that the parser finds, in our test part.", "the first number", "the second number")
 @cache
-def without_the_head_of_s() -> tuple[int, int]:
-    """Return the head with the highest lift for S in our test part, and how many S the parser finds less without it."""
-    parser, gold = lalkit.load("en-news"), load("sample", "test").sentences
-    exact = top_shares(contributions(parser.look(gold), gold), "exact", ["S"])
-    head = int(exact[exact["led"] >= 20].sort_values("lift", ascending=False)["head"].iloc[0])
-    found = []
-    for heads in ([], [head]):
-        with parser.without(heads=heads) if heads else contextlib.nullcontext():
-            table = by_label(gold, [result.sentence for result in parser.parse_all(gold)])
-        found.append(int(table.set_index("label").loc["S", "matched"]))
-    return head, found[0] - found[1]
-
-
-@exercise("09.2")
-def check_head_of_s(answer):
-    """Check the head with the highest lift for S, and how many right S the parser loses without it."""
-    for given, truth, name in zip(pair(answer, "head, lost S"), without_the_head_of_s(), ("head", "number of lost S")):
-        hint = "With at least 20 spans led, in our sample; and by_label counts the S of chains, too."
-        compare(given, truth, f"the {name}", hint)
-
-
-@exercise("11.1")
-def check_missing_s(answer):
-    """Check the number of missing S in our test part."""
-    need_number(answer, "errors")
-    errors = errors_of("en-news")
-    missing = (errors["class"] == "missing") & (errors["gold_label"] == "S")
-    compare(answer, int(missing.sum()), ANSWER, "Of the errors that concern S, only those of the class missing.")
-
-
-@exercise("11.3")
-def check_interval(answer):
-    """Check a function of (a proportion, a number of spans) that returns the ends of a 95% interval: usual, or Wilson's."""
-    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
-    for p, n in ((0.5, 100), (0.2, 64), (0.9, 400)):
-        given = floats(call(answer, ANSWER, (p, n)), "the interval")
-        need(given.shape == (2,), f"the interval has the shape {list(given.shape)}.", "Return two ends, (low, high).")
-        need(given[0] < given[1], "the low end is not below the high one.", "Return (low, high).")
-        half = np.sqrt(p * (1 - p) / n)
-        wilson = stats.binomtest(round(p * n), n).proportion_ci(method="wilson")
-        usual = [p + z * half * np.array([-1, 1]) for z in (1.96, 2)]
-        case, width = f"for p = {p} and n = {n}", np.ptp(given) / half
-        problem = (
-            f"the interval {case} is too {'narrow' if width < 3.9 else 'wide' if width > 4.02 else 'far to one side'}."
-        )
-        right = any(np.allclose(given, one, rtol=0, atol=0.02 * half) for one in (*usual, np.array(wilson)))
-        need(right, problem, "p plus and minus two standard errors; the error is the root of p (1 - p) / n.")
-
-
-# ---------------------------------------------------------------- 13: what the heads mean
-
-
-@exercise("13.1")
-def check_phrases_left(answer):
-    """Check how many VPs the parser finds as trained, and with the heads of VP and S at their means."""
-    for given, truth, name in zip(pair(answer, "VPs before, VPs after"), verb_phrases(), ("first", "second")):
-        compare(given, truth, f"the {name} number", "Count the VPs that the parser finds, in our test part.")
-
-
-@cache
-def verb_phrases() -> tuple[int, int]:
+def verb_phrases() -> tuple[int, ...]:
     """Return how many VPs the parser finds in our test part: as trained, and with the heads of VP and S at their means."""
     parser, gold = lalkit.load("en-news-span"), load("sample", "test").sentences
     mean = parser.attribution.mean(subset(load("sample", "train").sentences, 200))
@@ -738,16 +535,68 @@ def verb_phrases() -> tuple[int, int]:
         with block:
             spans = [span for result in parser.parse_all(gold) for span in result.sentence.constituents]
         counts.append(sum(span.label == "VP" for span in spans))
-    return counts[0], counts[1]
+    return tuple(counts)
 
 
-@exercise("13.3")
-def check_sinica(answer):
-    """Check how many points of F1 the layer in halves loses with uniform attention on Sinica."""
+@exercise("13.3", "As trained less uniform, of the layer in halves.")
+def sinica():
+    """Return how many points of F1 the layer in halves loses with uniform attention on Sinica."""
     table = pd.read_csv(repository() / "figures/heads/chinese/table.csv", keep_default_na=False)
     f1 = table[(table["measure"] == "f1") & (table["system"] == "paper's layer")].astype({"value": float})
-    means, hint = f1.groupby("what")["value"].mean(), "As trained less uniform, of the layer in halves."
-    compare(answer, means["as trained"] - means["uniform attention"], ANSWER, hint)
+    means = f1.groupby("what")["value"].mean()
+    return means["as trained"] - means["uniform attention"]
+
+
+# ---------------------------------------------------------------- 14, 16: probes and scores
+
+
+def three_words(answer: Any) -> AttentionView:
+    """Return the system of notebook 14 with three words, +1, +1 and -1, and these weights."""
+    weights = floats(answer)
+    need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
+    shares = (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6
+    need(shares, "they are no weights.", "They must be 0 or more, with the sum 1.")
+    values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
+    return linear_view(torch.tensor(weights)[None, None, None], values, read)
+
+
+@exercise("14.1")
+def check_erasures(answer):
+    """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
+    for weights, fast in zip(pair(answer, "weights", "weights"), (True, False)):
+        view, which = three_words(weights), "first" if fast else "second"
+        orders = [torch.tensor(order).double()[None, None, None] for order in itertools.permutations(range(3))]
+        shares = [float(erasure_flip(view, order).fraction) for order in orders]
+        alike = f"all orders are alike for the {which} weights."
+        need(min(shares) < max(shares), alike, "Which erasures change the decision?")
+        faster = f"another order is {'' if fast else 'not '}faster for the {which} weights."
+        need((float(erasure_flip(view).fraction) == min(shares)) == fast, faster, "Try all six orders.")
+
+
+@exercise("14.2")
+def check_largest_change(answer):
+    """Check weights that some permutation changes as much as any weights can be changed."""
+    weights = three_words(answer).weights.flatten()
+    outputs = torch.sigmoid(1 - 2 * weights)
+    change = float((outputs - outputs[2]).abs().max())
+    said = f"the largest TVD of these weights is {change:.3f}; others reach more."
+    need(change > math.tanh(0.5) - 1e-6, said, "Between which two places should the weights differ most?")
+
+
+@exercise("16.1", "Below a tenth, so the next whole number; and divide by n - 1 in the deviation of a sample.")
+def seeds_needed():
+    """Return the number of seeds for a standard error below a tenth of a point."""
+    seeds = models.read_card(models.find("en-craft")).facts["seeds"]
+    return math.floor((np.std([seed["dev"]["f1"] for seed in seeds], ddof=1) / 0.1) ** 2) + 1
+
+
+@exercise("16.2")
+def check_coin(answer):
+    """Check how often a coin shows heads at least 161 times in 300 throws."""
+    one, two = (stats.binomtest(161, 300, alternative=side).pvalue for side in ("greater", "two-sided"))
+    both = isinstance(answer, (float, np.floating)) and abs(answer - two) <= 5e-4
+    need(not both, "this counts both sides.", "Ask for 161 heads or more, not for 139 or fewer.")
+    compare(answer, one, ANSWER, "At least 161: 161 counts, too.")
 
 
 # ---------------------------------------------------------------- 15: tables of runs
@@ -756,27 +605,21 @@ def check_sinica(answer):
 @exercise("15.1")
 def check_differences(answer):
     """Check how large a difference must be to be significant: with two seeds of each cell, and with five."""
-    for given, seeds, name in zip(pair(answer, "with two seeds, with five"), (2, 5), ("two", "five")):
-        compare(given, given if isinstance(given, Real) else 0.0, f"the difference with {name} seeds")
+    remedy = "Take 90.0 and 90.3 in turn as the scores of one cell, and the smallest d, to 0.05."
+    for given, seeds, name in zip(pair(answer, "with two seeds", "with five"), (2, 5), ("two", "five")):
+        what = f"the difference with {name} seeds"
+        compare(given, given if isinstance(given, Real) else 0.0, what)
         one = np.resize([90.0, 90.3], seeds)
         for d, right in ((given, True), (given - 0.05, False)):
             p = welch(one, one + float(d), margin=0.3).p if d else 1.0
-            remedy = "Take 90.0 and 90.3 in turn as the scores of one cell, and the smallest d, to 0.05."
-            need(
-                (p < 0.05) == right, f"the difference with {name} seeds is too {'small' if right else 'large'}.", remedy
-            )
+            need((p < 0.05) == right, f"{what} is too {'small' if right else 'large'}.", remedy)
 
 
-@exercise("15.2")
-def check_spread_of_seeds(answer):
-    """Check how far the seeds of one cell lie apart in F1, at most."""
+@exercise("15.2", "Largest less smallest within each cell, then the largest of these.")
+def spread_of_seeds():
+    """Return how far the seeds of one cell lie apart in F1, at most."""
     runs = read_sweep(repository() / "figures/sweeps/ablation-1-longer.csv")
-    compare(
-        answer,
-        runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max(),
-        ANSWER,
-        "Largest less smallest within each cell, then the largest of these.",
-    )
+    return runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max()
 
 
 @exercise("15.3")
@@ -793,54 +636,59 @@ def check_sweep_file(answer):
 # ---------------------------------------------------------------- 17 to 19: classifiers, summarizers, all systems
 
 
-@exercise("17.2")
-def check_signed_conicity(answer):
-    """Check a function of states [words, size] that returns the mean of their signed cosines with their mean."""
+@exercise("17.2", "The cosine of each state with the mean of all, with its sign; then the mean.")
+def signed_conicity():
+    """A function of states [words, size] returns the mean of their signed cosines with their mean."""
     cases = []
     for words, size in ((3, 2), (5, 4)):
         states = torch.randn(words, size, generator=torch.Generator().manual_seed(words), dtype=torch.float64)
         truth = conicity(states[None, None], torch.ones(1, words, dtype=torch.bool)).item()
         cases.append(((states.numpy(),), truth))
-    compare_calls(answer, ANSWER, cases, "The cosine of each state with the mean of all, with its sign; then the mean.")
+    return cases
 
 
 @exercise("17.3")
 def check_supported(answer):
     """Check the name of the model that attends most to the facts of bAbI 1."""
-    need(isinstance(answer, str), f"{ANSWER} is a value of type {type(answer).__name__}.", "Give the name as text.")
     runs = pd.read_csv(repository() / "figures/transparent.csv").query("study == 'main' and data == 'babi-1'")
-    means, answer = runs.groupby("system")["supported"].mean(), answer.strip()
-    need(answer in means.index, "there is no such model.", f"Choose from: {', '.join(means.index)}.")
-    need(answer == means.idxmax(), "another model attends to them more.", "Take means over the seeds.")
+    means = runs.groupby("system")["supported"].mean()
+    wrong = "another model attends to them more.", "Take means over the seeds."
+    need_one_of(
+        answer,
+        means.index,
+        means.idxmax(),
+        *wrong,
+        "there is no such model.",
+        f"Choose from: {', '.join(means.index)}.",
+    )
 
 
-@exercise("18.1")
-def check_copying(answer):
-    """Check the ROUGE-1 points that soft, seed 1, loses without the context of its copy head, and without its copying."""
+@exercise(
+    "18.1", "Points of 100, before less after: what is lost is positive.",
+    "the loss without the context", "the loss without the copy",
+)  # fmt: skip
+def copying():
+    """Return the ROUGE-1 points that soft, seed 1, loses without the context of its copy head, and without its copying."""
     table = pd.read_csv(repository() / "figures/summarize-ablation.csv")
-    table = table[
-        (table["study"] == "main") & (table["variant"] == "soft") & (table["seed"] == 1) & table["price"].isna()
-    ]
-    lost = -100 * table.set_index("mode")["difference"]
-    for given, mode in zip(pair(answer, "without context, without copying"), ("context", "copy")):
-        hint = "Points of 100, before less after: what is lost is positive."
-        compare(given, lost[mode], f"the loss without the {mode}", hint)
+    table = table.query("study == 'main' and variant == 'soft' and seed == 1 and price.isna()")
+    return -100 * table.set_index("mode")["difference"][["context", "copy"]]
 
 
-@exercise("18.4")
-def check_kept(answer):
-    """Check how many gates on label heads stay open at the price 3, by output and by context."""
+GATES = "the number of open gates (output)", "the number of open gates (contexts)"
+
+
+@exercise("18.4", "The column kept counts the open gates of one parser.", *GATES)
+def kept():
+    """Return how many gates on label heads stay open at the price 3, by output and by context."""
     table = pd.read_csv(repository() / "figures/heads/gates/gates.csv").query("price == 3")
-    kept, hint = table.groupby("closes")["kept"].mean(), "The column kept counts the open gates of one parser."
-    for given, closes in zip(pair(answer, "outputs, contexts"), ("output", "contexts")):
-        compare(given, kept[closes], f"the number of open gates ({closes})", hint)
+    return table.groupby("closes")["kept"].mean()[["output", "contexts"]]
 
 
-@exercise("19.2")
-def check_exhausted(answer):
-    """Check the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
+@exercise("19.2", "The mean of the column, over the seeds of this one row.")
+def exhausted():
+    """Return the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
     table = pd.read_csv(repository() / "figures/systems.csv").query("system == 'summarizer, sparse-tl, enc.0'")
-    compare(answer, table["erased_exhausted"].mean(), ANSWER, "The mean of the column, over the seeds of this one row.")
+    return table["erased_exhausted"].mean()
 
 
 # ---------------------------------------------------------------- 21 to 23: other heads, and relations of labels
@@ -850,26 +698,20 @@ def check_exhausted(answer):
 def check_pairs(answer):
     """Check five minimal pairs: sentences of the same length, in words and sub-words, that differ in one word."""
     need(isinstance(answer, (list, tuple)), "it must be a list of pairs.", "Give [(sentence, sentence), ...].")
-    parser = lalkit.load("en-news")
+    parser, point = lalkit.load("en-news"), "pretrained.0.output"
     for number, texts in enumerate(answer, 1):
-        first, second = pair(texts, "sentence, sentence")
+        first, second = pair(texts, "sentence", "sentence")
         need(isinstance(first, str) and isinstance(second, str), f"pair {number} is no text.", "Write sentences.")
-        one, other = first.split(), second.split()
+        one, other = both = first.split(), second.split()
         need(one and len(one) == len(other), f"the lengths in pair {number} differ.", "Count words, and the full stop.")
         differ = sum(a != b for a, b in zip(one, other))
         need(differ == 1, f"{differ} words differ in pair {number}.", "In a minimal pair, one word differs.")
-        sizes = {
-            parser.activations([Sentence(tuple(words))], "pretrained.0.output")[0]["pretrained.0.output"].shape
-            for words in (one, other)
-        }
+        sizes = {parser.activations([Sentence(tuple(words))], point)[0][point].shape for words in both}
         need(len(sizes) == 1, f"pair {number} has two numbers of sub-words.", "Take more frequent words.")
-        parses = [parser.parse(" ".join(words), "tokens").sentence for words in (one, other)]
-        decided = f"the parser draws the same tree twice in pair {number}, so no layer decides."
-        need(
-            len({(p.heads, p.constituents) for p in parses}) > 1,
-            decided,
-            "Exchange a word on which the attachment depends.",
-        )
+        parses = [parser.parse(" ".join(words), "tokens").sentence for words in both]
+        same = f"the parser draws the same tree twice in pair {number}, so no layer decides."
+        remedy = "Exchange a word on which the attachment depends."
+        need(len({(p.heads, p.constituents) for p in parses}) > 1, same, remedy)
     need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
 
 
@@ -877,17 +719,17 @@ def check_pairs(answer):
 def check_chinese_clauses(answer):
     """Check the head that leads the most Chinese SBARs in our tables, and the percent of them."""
     table = pd.read_csv(repository() / "figures/across-languages.csv").query("spans == 'arcs'")
-    row = table[(table["language"] == "Chinese") & (table["label"] == "SBAR")].iloc[0]
-    leader, percent = pair(answer, "leader, percent")
-    need(isinstance(leader, str), "the leader is no text.", "Write the label of the head in quotation marks.")
+    row = table.query("language == 'Chinese' and label == 'SBAR'").iloc[0]
+    leader, percent = pair(answer, "leader", "percent")
     number = isinstance(percent, (Real, np.generic)) and not isinstance(percent, (bool, np.bool_))
+    need(isinstance(leader, str), "the leader is no text.", "Write the label of the head in quotation marks.")
     need(number, "the percent is no number.", "Give it as the table has it.")
-    leader = leader.strip()
-    need(leader in {*table["label"], *table["leader"]}, "there is no such head.", "A head has the name of its label.")
-    need(leader == row["leader"], "another head leads more of them.", "Read the row of Chinese, among those of SBAR.")
-    remedy = "Look for the column that belongs to the leader."
+    wrong = "another head leads more of them.", "Read the row of Chinese, among those of SBAR."
+    names = {*table["label"], *table["leader"]}
+    need_one_of(leader, names, row["leader"], *wrong, "there is no such head.", "A head has the name of its label.")
     need(abs(percent) > 1, "this is a share, not a percent.", "Multiply it by 100.")
-    need(abs(floats(percent, "the percent") - row["leader_share"]) < 0.51, "the percent is another one.", remedy)
+    close = abs(floats(percent, "the percent") - row["leader_share"]) < 0.51
+    need(close, "the percent is another one.", "Look for the column that belongs to the leader.")
 
 
 @exercise("23.3")
@@ -900,7 +742,7 @@ def check_most_alike(answer):
     least = np.minimum.reduce([np.corrcoef(profile) for profile in profiles])
     place = np.unravel_index(np.where(np.eye(len(least)), -2, least).argmax(), least.shape)
     labels = profiles[0].index
-    given = pair(answer, "label, label")
+    given = pair(answer, "label", "label")
     need(all(isinstance(label, str) for label in given), "a label is no text.", "Write both labels in quotation marks.")
     need({*given} <= {*labels}, "there is no such label.", "Take labels with at least 20 spans.")
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
@@ -909,9 +751,9 @@ def check_most_alike(answer):
 # ---------------------------------------------------------------- 20, 21b, 24, 25: the layer, probes, and what measures say
 
 
-@exercise("20.3")
-def check_uniform_rows(answer):
-    """Check a function of (attention [B, heads, N, N], mask [B, N]) that returns uniform attention of the same shape."""
+@exercise("20.3", "Each row: one over the number of words, and 0 behind the end of the sentence.")
+def uniform_rows():
+    """A function of (attention [B, heads, N, N], mask [B, N]) returns uniform attention of the same shape."""
     cases = []
     for sizes in ((4, 2), (5, 1, 3)):
         mask = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
@@ -919,15 +761,13 @@ def check_uniform_rows(answer):
         attention = (torch.ones(shape) * torch.arange(1.0, max(sizes) + 1)).masked_fill(~mask[:, None, None], 0)
         truth = (mask / mask.sum(1, keepdim=True))[:, None, None].expand(shape)
         cases.append(((attention / attention.sum(-1, keepdim=True), mask), truth))
-    compare_calls(
-        answer, ANSWER, cases, "Each row: one over the number of words, and 0 behind the end of the sentence."
-    )
+    return cases
 
 
 @exercise("21b.2")
 def check_sides(answer):
     """Check a function of a Sentence that returns, for each word, whether its head is on its right."""
-    need(callable(answer), f"{ANSWER} is a value of type {type(answer).__name__}.", "It must be a function.")
+    need_kind(answer, Callable, "It must be a function.")
     for sentence in load("sample", "dev").sentences[:12]:
         truth = np.array([head > i for i, head in enumerate(sentence.heads, 1)], dtype=float)
         given = call(answer, ANSWER, (sentence,))
@@ -938,10 +778,9 @@ def check_sides(answer):
 @exercise("24.1")
 def check_most_different(answer):
     """Check the word of example 26 where the truths of logit and contrast differ most."""
-    words, word = most_different()
-    need(isinstance(answer, str), f"{ANSWER} is a value of type {type(answer).__name__}.", "Give the word as text.")
-    need(answer.strip() in words, "this word is not in the constituent.", "Set example=26; it has ten words.")
-    need(answer.strip() == word, "another word has a larger difference.", "Subtract the columns, and forget the sign.")
+    wrong = "another word has a larger difference.", "Subtract the columns, and forget the sign."
+    unknown = "this word is not in the constituent.", "Set example=26; it has ten words."
+    need_one_of(answer, *most_different(), *wrong, *unknown)
 
 
 @cache
@@ -967,17 +806,14 @@ def most_different() -> tuple[tuple[str, ...], str]:
 @exercise("25.2")
 def check_useless_heads(answer):
     """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
-    table = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'")
-    means = table.groupby("of")["value"].mean()
-    change, judge = pair(answer, "change, judge")
+    means = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'").groupby("of")["value"].mean()
+    change, judge = pair(answer, "change", "judge")
     need(all(isinstance(part, str) for part in (change, judge)), "a part is no text.", 'Write both, such as "same".')
     need(judge.strip() in means.index, "there is no such judge.", "Copy its name from the table.")
     useless = [name for name in means.index if name.startswith("counted + ") and name != "counted + heads"]
-    need(
-        judge.strip() in useless, "this judge has no useless numbers.", "Which judge has numbers of other constituents?"
-    )
+    remedy = "Which judge has numbers of other constituents?"
+    need(judge.strip() in useless, "this judge has no useless numbers.", remedy)
     truth = "smaller" if means[useless].max() < means["counted"] else "larger"
-    need(
-        change.strip() in ("same", "smaller", "larger"), "the change is another word.", "Write same, smaller or larger."
-    )
-    need(change.strip() == truth, "the AUC does something else.", "What does a judge learn from noise on dev?")
+    wrong = "the AUC does something else.", "What does a judge learn from noise on dev?"
+    words = "the change is another word.", "Write same, smaller or larger."
+    need_one_of(change, ("same", "smaller", "larger"), truth, *wrong, *words)

@@ -16,8 +16,5 @@ c.ClearSolutions.code_stub = {"python": "# write your answer here"}
 # Points come from grade.py, which runs a submission in a process of its own, and never from what its kernel shows.
 steps = Autograde.class_traits()["autograde_preprocessors"].default()
 c.Autograde.autograde_preprocessors = [Judge if step is Execute else step for step in steps]
-c.Judge.loading, c.Judge.seconds, c.Judge.memory = (
-    600,
-    60,
-    6000,
-)  # seconds of a teacher's cell, of a student's; megabytes
+# Seconds of a teacher's cell, of a student's; megabytes.
+c.Judge.loading, c.Judge.seconds, c.Judge.memory = 600, 60, 6000

@@ -22,16 +22,7 @@ from traitlets.config import Config
 import lalkit  # noqa: F401  (before the guard stands, and so that unpickled data find it)
 
 SHOWN = 20_000  # characters of a cell's output that are kept
-PROCESSES = (
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-    "os.fork",
-    "os.forkpty",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.kill",
-)
+PROCESSES = ["subprocess.Popen", *(f"os.{name}" for name in "system exec fork forkpty posix_spawn spawn kill".split())]
 
 
 def plain(value, depth=0):

@@ -20,3 +20,7 @@ else:
         if name in __all__:
             return getattr(import_module("lalkit.draw.figures"), name)
         raise AttributeError(f"module 'lalkit.draw' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

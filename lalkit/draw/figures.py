@@ -120,8 +120,9 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
     colours = dict(zip(cells, sns.color_palette(PALETTE, len(cells))))
     heights = [0.36 * len(cells) + 1.0, max(3.0, 0.2 * len(cells) + 0.6)][: 1 + (len(curves) > 0)]
-    size = 3.4 * len(measures) + 2.2, sum(heights)
-    figure, panels = panels_of(len(heights), len(measures), *size, words=cells, height_ratios=heights)
+    size, options = (3.4 * len(measures) + 2.2, sum(heights)), {"rows": len(heights), "height_ratios": heights}
+    figure, panels = side_by_side(len(heights) * len(measures), *size, words=cells, **options)
+    panels = panels.reshape(len(heights), -1)
     for panel, measure in zip(panels[0], measures):
         style = {"data": runs, "x": measure, "y": "cell", "order": cells, "ax": panel}
         sns.stripplot(**style, hue="cell", palette=colours, jitter=False, size=7, alpha=0.8, legend=False)
@@ -308,19 +309,13 @@ def drawn(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def side_by_side(
-    count: int, width: float, height: float, words: Iterable[str] = (), **options
+    count: int, width: float, height: float, words: Iterable[str] = (), rows: int = 1, **options
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure (in inches) and its panels, side by side. words: those that it will show, in any script."""
-    figure, panels = panels_of(1, count, width, height, words, **options)
-    return figure, panels[0]
-
-
-def panels_of(
-    rows: int, columns: int, width: float, height: float, words: Iterable[str] = (), **options
-) -> tuple[Figure, np.ndarray]:
-    """Return a figure (in inches) with panels: [rows, columns]. words: those that it will show, in any script."""
+    """Return a figure (in inches) and its panels, side by side in some rows. words: those that it will show, in any script."""
     use_fonts(words)
-    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
+    size = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
+    figure, panels = plt.subplots(rows, -(-count // rows), **size, **options)
+    return figure, panels.ravel()
 
 
 def _legend_below(figure: Figure, marks: Sequence, names: Sequence[str]) -> None:
