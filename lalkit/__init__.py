@@ -24,8 +24,8 @@ if os.name == "posix" and os.path.expanduser("~") == "~":
 
 __version__ = "0.2.0"
 __all__ = [
-    "LabelAttention", "LalkitError", "Model", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare", "evaluate",
-    "load", "plan", "read_sweep", "study", "sweep", "train",
+    "Explanation", "LabelAttention", "LalkitError", "Model", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare",
+    "evaluate", "load", "plan", "read_sweep", "study", "sweep", "train",
 ]  # fmt: skip
 
 _PLACES = {
@@ -41,6 +41,7 @@ _PLACES = {
     "read_sweep": "reproduce.report",
     "study": "studies",
     "LalkitError": "errors",
+    "Explanation": "interpret.explanation",
     "Model": "network.model",
     "LabelAttention": "network.label_attention",
     "SpanLabelAttention": "network.span_attention",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
     from lalkit.api import Parser, ParseResult, compare, load
     from lalkit.errors import LalkitError
     from lalkit.evaluation.scores import evaluate
+    from lalkit.interpret.explanation import Explanation
     from lalkit.network.label_attention import LabelAttention
     from lalkit.network.model import Model
     from lalkit.network.span_attention import SpanLabelAttention

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import count
@@ -24,8 +24,9 @@ from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
 from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
 from lalkit.files import write_bytes, write_json, write_text
-from lalkit.interpret import layer_of, patching, source_of
+from lalkit.interpret import explainer, layer_of, patching
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
+from lalkit.interpret.old import OldParser, OldResult
 from lalkit.network.alignment import SCRIPTS
 from lalkit.network.encoder import Change
 from lalkit.network.model import Model, Precision, Prediction, check_joint, resolve_precision
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
 
     from lalkit.draw.comparison import Comparison
     from lalkit.draw.local_server import LocalServer
-    from lalkit.interpret.contributions import Look
+    from lalkit.interpret.explanation import Explanation
+    from lalkit.interpret.layers import Explainer, Heads
     from lalkit.interpret.patching import Vectors
-    from lalkit.interpret.source import AttributionSource, Heads
-    from lalkit.interpret.span_layer import Terms
     from lalkit.interpret.tables import SelfAttention
     from lalkit.probes.view import AttentionView
     from lalkit.treebank.search import Hits, Pattern
@@ -64,7 +64,7 @@ close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of on
 
 @checked
 @dataclass(frozen=True, repr=False)
-class ParseResult:
+class ParseResult(OldResult):
     """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures.
 
     >>> parser.parse("It rained.")
@@ -145,54 +145,26 @@ class ParseResult:
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
 
     @cached_property
-    def look(self) -> Look:
-        """The attention of the paper's layer in this parse, and the contributions of its label heads.
-
-        >>> result.look.spans[0], result.look.attention.shape
-        ((0, 5, 'S'), (64, 7))
-
-        Raises ModelError for a parser whose label heads cannot be told apart.
-        """
-        return self._look_again(self._parser.look)
-
-    @cached_property
-    def terms(self) -> Terms:
-        """The score of every constituent, word by word (`.terms.table`).
-
-        >>> terms = lalkit.load("en-news-span").parse("It rained.").terms
-        >>> terms.spans
-        ((0, 3, 'S'), (0, 1, 'NP'), (1, 2, 'VP'))
-
-        Raises ModelError for a parser without label attention inside the span.
-        """
-        return self._look_again(self._parser.terms)
-
-    @cached_property
-    def _seen(self) -> dict[str | None, Look | Terms]:
+    def _explained(self) -> dict[str | None, Explanation]:
         return {}
 
-    def _look(self, against: str | None = None) -> Look | Terms:
-        """Return what the parser's own layer of label attention did."""
-        if against not in self._seen:
-            joint = self._parser.config.model.task == "joint"
-            look = partial(self._parser.attribution.look, probabilities=joint, against=against)
-            self._seen[against] = self._look_again(look)
-        return self._seen[against]
+    def _explain(self, against: str | None = None) -> Explanation:
+        """Score this tree again, and split its scores. Raises ModelError if the network is not the same any more.
 
-    def _look_again(self, look: Callable) -> Any:
-        """Parse the sentence again, and keep what the layer did. Raises ModelError if the network is not the same any more.
-
-        A change through `.data`, which torch does not count, is seen if it changes the parse.
+        A change through `.data`, which torch does not count, is seen if it changes the score.
         """
-        parser = self._current_parser()
-        bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
-        chosen = self.reading or self.constraints.items  # then it need not be the best tree
-        (again,) = look([bare], trees=[tree_of(self.prediction, parser.vocab)] if chosen else None)
-        now, before = again.prediction, self.prediction
-        if (now.spans, now.sentence.heads) != (before.spans, before.sentence.heads) or not close(now.score, self.score):
-            raise self._changed()
-        sure = now.confidence or before.confidence
-        return replace(again, prediction=replace(before, confidence=sure)) if chosen else again
+        if against not in self._explained:
+            parser, before = self._current_parser(), self.prediction
+            joint = parser.config.model.task == "joint"
+            bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
+            trees = [tree_of(before, parser.vocab)] if joint else None
+            again = parser.attribution.explain([bare], against=against, trees=trees, probabilities=joint)
+            (one,) = again.sentences
+            if one.prediction.spans != before.spans or not close(one.prediction.score, before.score):
+                raise self._changed()
+            one = replace(one, prediction=replace(before, confidence=one.prediction.confidence or before.confidence))
+            self._explained[against] = replace(again, sentences=[one], given=[self.given], profile=parser.profile)
+        return self._explained[against]
 
     def _current_parser(self) -> Parser:
         """Return the parser. Raises LalkitError if the scores are not in fp32, or if the network has changed."""
@@ -324,42 +296,17 @@ class ParseResult:
             return self
         return replace(self, prediction=self.readings.with_confidence(self.prediction))
 
-    def contributions(self, norm: str = "exact", against: str | None = None) -> pd.DataFrame:
-        """Return the parts of each constituent's score, by label head: see `interpret.tables.contributions_with_words`.
+    def explain(self, label: str | None = None, against: str | None = None) -> Explanation:
+        """Explain the constituents of a label (None: all): the label heads, or the words, whose parts add up to each score.
 
-        >>> result.contributions()[["label", "head"]].nunique().tolist()
-        [3, 64]
+        >>> print(str(result.explain("VP", against="S")).partition(": ")[2][:20])
+        S would score -3.18.
 
-        against: compare with this label: why NP and not S?
+        `print` shows it in words, a notebook its `.table`. See `lalkit.Explanation`.
+
+        against: also say why the constituents do not have this label.
         """
-        from lalkit.interpret import tables
-
-        look = self._look(against)
-        return tables.contributions_with_words(self._parser.attribution, [look], [self.given], norm, against)
-
-    def attention(self, label: str | None = None) -> pd.DataFrame:
-        """Return the words to which label heads attend: see `interpret.tables.attention_with_words`.
-
-        >>> sorted(set(result.attention("VP")["word"]))
-        ['man', 'saw', 'the']
-        """
-        from lalkit.interpret import tables
-
-        return tables.attention_with_words(self._parser.attribution, [self._look()], [self.given], label)
-
-    def explain(self, label: str | None = None, norm: str = "exact", top: int = 3, against: str | None = None) -> str:
-        """Say in words what made the constituents of a label (None: all constituents).
-
-        >>> result.explain("VP", against="S").partition(": ")[2][:20]
-        'S would score -3.18.'
-
-        With the paper's layer: which label heads contributed most, by a norm, and to which words they attend. With label
-        attention inside the span: which words added most to the score. These parts are exact, and there are no norms.
-
-        against: say why the constituents do not have this label. The parts of label heads, or of words, add up to the difference
-        of the two scores. No norm counts.
-        """
-        return self._parser.attribution.explain(self._look(against), label, norm, top, self._parser.profile, against)
+        return self._explain(against).of(label)
 
     def explore(
         self,
@@ -404,10 +351,10 @@ class ParseResult:
         return Exploration(explorer(data, beside._page(norm, None, constrain, against) if beside else None))
 
     def _page(self, norm: str, gold: Sentence | None, attachments: bool, against: str | None) -> dict:
-        page = self._parser.attribution.page(
-            [self._look(against)], " ".join(self.sentence.words[:12]), self._parser.info.get("name", "a parser"),
-            [gold] if gold else None, norm, self._parser.profile, against,
-        )  # fmt: skip
+        from lalkit.interpret.page import page as page_of
+
+        name, title = self._parser.info.get("name", "a parser"), " ".join(self.sentence.words[:12])
+        page = page_of(self._explain(against), name, title, gold, norm)
         for span in page["sentences"][0]["spans"] if attachments else ():
             table = self.attachments((span["start"] + 1, span["end"]))
             span["attachments"] = table[["head", "head word", "probability"]].head(5).round(6).values.tolist()
@@ -556,7 +503,7 @@ class Exploration:
 
 
 @checked
-class Parser:
+class Parser(OldParser):
     """A trained parser.
 
     >>> parser = lalkit.load()                            # doctest: +SKIP
@@ -900,55 +847,39 @@ class Parser:
         hits = search((result.sentence for result in results.values()), compiled)
         matched = {number: results[number] for number in hits.sentences}
         given = {number: result.given for number, result in results.items()}
-        table = causes(hits, matched, given, lambda: self.attribution, columns) if columns else None
+        table = causes(hits, matched, given, self.explain, columns) if columns else None
         return Hits(compiled, hits.matches, table, matched)
 
     @cached_property
-    def attribution(self) -> AttributionSource:
+    def attribution(self) -> Explainer:
         """The object that explains the parser's label attention. Raises ModelError for a parser without label attention.
 
         >>> parser.attribution.heads
         64
         """
-        return source_of(self.model)
+        return explainer(self.model)
 
-    def contributions(self, texts: Texts, norm: str = "exact", against: str | None = None, **options) -> pd.DataFrame:
-        """Return the parts of each constituent's score, by label head: see `tables.contributions_with_words`.
+    def explain(
+        self, texts: Texts, label: str | None = None, gold: bool = False, against: str | None = None, **options
+    ) -> Explanation:
+        """Parse, and explain the constituents of a label (None: all): the parts that add up to the score of each.
 
-        >>> table = parser.contributions("It rained.", against="NP")
-        >>> table.groupby("label")["value"].sum().map("{:.1f}".format).to_dict()  # the differences of the scores
-        {'S': '2.9', 'VP': '7.3'}
+        >>> parser.explain(treebank, gold=True)
+        Explanation(sentences: 3, constituents: 40)
 
-        against: compare with this label: why NP and not S?
+        Args:
+            texts: What is parsed.
+            label: Explain only constituents of this label.
+            gold: Also explain the constituents of the gold trees.
+            against: Also explain each constituent under this label: why NP and not S?
+            options: Those of `lalkit.network.model.Model.predict`: probabilities, batch_words, progress.
+
+        Raises:
+            ModelError: The scores of this parser have no separate part of one label head.
+            LalkitError: No constituent has the label, or a gold tree is missing.
         """
-        from lalkit.interpret import tables
-
-        looks = self._looks(texts, {**options, "against": against})
-        return tables.contributions_with_words(self.attribution, *looks, norm, against)
-
-    def attention(self, texts: Texts, label: str | None = None, **options) -> pd.DataFrame:
-        """Return the words to which label heads attend: see `tables.attention_with_words`.
-
-        >>> parser.attention("It rained.").groupby("head")["attention"].sum().round(3).unique().tolist()
-        [1.0]
-
-        label: look at the words of the constituents of this label.
-        """
-        from lalkit.interpret import tables
-
-        return tables.attention_with_words(self.attribution, *self._looks(texts, options), label)
-
-    def top_heads(
-        self, texts: Texts, label: str | None = None, norm: str | None = None, count: int = 1, **options
-    ) -> pd.DataFrame:
-        """Return the `count` label heads that contribute most to each constituent: see `tables.top_heads_with_words`.
-
-        >>> parser.top_heads("It rained.")[["label", "head"]].values.tolist()
-        [['S', 1], ['NP', 62], ['VP', 5]]
-        """
-        from lalkit.interpret import tables
-
-        return tables.top_heads_with_words(self.attribution, *self._looks(texts, options), label, norm, count)
+        found = self.attribution.explain(self._sentences(texts), gold, against, **options)
+        return replace(found, profile=self.profile).of(label)
 
     def errors(self, gold: Iterable[Sentence], **options) -> pd.DataFrame:
         """Return a row for each error in the parses of a treebank: see `lalkit.interpret.errors.errors`.
@@ -1024,7 +955,7 @@ class Parser:
 
         Joint ablation: without the four heads that most often lead an NP.
 
-        >>> top = parser.top_heads(treebank, "NP")["head"].value_counts().index[:4]
+        >>> top = parser.explain(treebank, "NP").top()["head"].value_counts().index[:4]
         >>> with parser.without(heads=top):
         ...     scores = parser.evaluate(treebank)
 
@@ -1090,10 +1021,6 @@ class Parser:
         """
         return patching.self_attention(self.model, self._sentences(texts), layer)
 
-    def _looks(self, texts: Texts, options: dict) -> tuple[list, list[Sentence]]:
-        sentences = self._sentences(texts)
-        return self.attribution.look(sentences, **options), sentences
-
     def _sentences(self, texts: Texts) -> list[Sentence]:
         if sentences := self.prepared(sentences_of(texts, self.hyphens)):
             return sentences
@@ -1134,29 +1061,8 @@ class Parser:
         server.height = height
         return server
 
-    def look(self, texts: Texts, **options) -> list[Look]:
-        """Parse, and keep what the paper's layer did. options: those of `lalkit.interpret.source.AttributionSource.look`.
-
-        >>> parser.look("It rained.")[0].attention.shape  # 64 heads; START, 3 words and STOP
-        (64, 5)
-        """
-        from lalkit.interpret.paper_layer import PaperLayer
-
-        return PaperLayer(self.model).look(self._sentences(texts), **options)
-
-    def terms(self, texts: Texts, **options) -> list[Terms]:
-        """Parse, and keep the terms of every score. options: those of `AttributionSource.look`.
-
-        >>> terms = lalkit.load("en-news-span").terms("It rained.")[0].table
-        >>> terms.loc[terms["label"] == "S", "term"].tolist()
-        ['word', 'word', 'word', 'boundary']
-        """
-        from lalkit.interpret.span_layer import SpanLayer
-
-        return SpanLayer(self.model).look(self._sentences(texts), **options)
-
     def view(self, texts: Texts, **options) -> AttentionView:
-        """Show the label attention to the probes of `lalkit.probes`. options: those of `AttributionSource.view`.
+        """Show the label attention to the probes of `lalkit.probes`. options: those of `Explainer.view`.
 
         >>> parser.view("It rained.").weights.shape
         torch.Size([1, 64, 1, 5])

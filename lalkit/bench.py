@@ -33,8 +33,7 @@ from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, preset
 from lalkit.errors import ParameterError, whole_number
-from lalkit.interpret import source_of
-from lalkit.interpret.contributions import contributions as contributions_of
+from lalkit.interpret import explainer
 from lalkit.network import model as modelling
 from lalkit.network import parser as assembly
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
@@ -326,23 +325,13 @@ def process_time(arguments: Sequence[str]) -> float:
 def look(settings: Settings) -> list[dict]:
     """Compare parsing and explaining with parsing alone. A ratio below 2: the explanations cost less than the parse.
 
-    Explained are all label heads' contributions by every norm or, with label attention inside the span, every term of every
-    constituent's score.
+    Explained are all parts of the score of every constituent: label heads or, with label attention inside the span, words.
     """
     model, sentences, name = model_and_sentences(settings)
-    source = source_of(model)
-
-    def explain() -> None:
-        looks = source.look(sentences)
-        if source.norms:
-            contributions = contributions_of(looks)
-            for norm in source.norms:
-                contributions.by(norm)
-
-    both = explain, partial(model.parse, sentences)
+    both = partial(explainer(model).explain, sentences), partial(model.parse, sentences)
     case = f"{len(sentences)} sentences, {name}"
     settings = replace(settings, repeats=min(settings.repeats, 3))
-    return [compare(settings, "look", case, source.content, "parsing", *both)]
+    return [compare(settings, "look", case, "parts of all scores", "parsing", *both)]
 
 
 def train(settings: Settings) -> list[dict]:

@@ -17,7 +17,6 @@ import lalkit
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.contributions import Look
 from lalkit.network.model import DEVICES
 from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
@@ -52,7 +51,7 @@ def test_the_explanation_uses_the_tags_that_were_given(tmp_path):
     train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path)
     for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
         result = lalkit.load(tmp_path).parse(text, "tokens")
-        assert result.look.prediction == result.prediction
+        assert result.explain().predictions == [result.prediction]
 
 
 def test_a_saved_parser_loads(tiny_parser, tmp_path):
@@ -105,7 +104,7 @@ def test_every_public_name_has_an_example_and_the_examples_are_right():
     parser, treebank = lalkit.load("en-news"), lalkit.Treebank.load("sample", "test")[:3]
     names = {"lalkit": lalkit, "torch": torch, "parser": parser, "treebank": treebank}
     names["result"], runner = parser.parse("She saw the man."), doctest.DocTestRunner()
-    for kind in (lalkit, lalkit.Parser, lalkit.ParseResult, lalkit.Treebank, Look):
+    for kind in (lalkit, lalkit.Parser, lalkit.ParseResult, lalkit.Treebank, lalkit.Explanation):
         for name in dir(kind):
             member = getattr(kind, name)
             if name[0] != "_" and (callable(member) or isinstance(member, property | cached_property)):
@@ -143,12 +142,13 @@ def test_everything_works_on_a_gpu(request, kind, sample):
     assert other.explain() and other.explore().html and len(other.alternatives(2)) == 2
     assert there.parse("One two.", forbid=["1->2"]).price.score >= 0
     assert one.arc_probabilities() == pytest.approx(other.arc_probabilities(), abs=1e-3)
-    for ask in (lalkit.Parser.contributions, lalkit.Parser.attention, lalkit.Parser.top_heads):
-        assert len(ask(here, sample[:5])) == len(ask(there, sample[:5]))
+    one, other = (parser.explain(sample[:5]) for parser in (here, there))
+    for name in ("attention", "top"):
+        assert len(getattr(one, name)()) == len(getattr(other, name)())
     for at in ("word", "boundary", "span"):
         assert here.vectors(sample[:5], at).array == pytest.approx(there.vectors(sample[:5], at).array, abs=1e-3)
     with there.patched({"encoder.0.output": lambda value: -value}, words=1), there.without([0]):
-        assert there.parse(sample[0]).look if kind == "tiny_parser" else there.parse(sample[0]).terms
+        assert there.parse(sample[0]).explain()
 
 
 def test_a_column_of_a_table_keeps_its_index(parser):

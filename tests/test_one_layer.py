@@ -83,7 +83,7 @@ def test_dependencies_alone(dependency_parser, ud):
         with pytest.raises(LalkitError, match="dependencies alone.*\n.*--to conllu"):
             _ = result.tree
     with pytest.raises(ModelError):
-        parser.look([gold[0]])
+        parser.explain([gold[0]])
 
 
 def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog, monkeypatch):
@@ -115,7 +115,7 @@ def test_constituents_alone(constituency_parser):
         for ask in (result.to_conllu, lambda r=result: r.dependencies):
             with pytest.raises(LalkitError, match="constituents alone.*\n.*--to ptb"):
                 ask()
-    assert not results[0].contributions().empty  # of spans one can still ask which label heads made them
+    assert not results[0].explain().table.empty  # of spans one can still ask which label heads made them
     with pytest.raises(LalkitError, match="constituents alone"):
         results[0].explore()
 

@@ -191,8 +191,8 @@ def test_the_columns_of_the_papers_layer_are_those_of_single_results(paper, hits
     assert len(rows) > 20
     for row in rows[::7]:
         result = hits.results[row["sentence"]]
-        place = [span[:2] for span in result.look.spans].index((row["start"], row["end"]))
-        assert row["top_head"] == result.look.exact[place].argmax()
+        table = result.explain().table.query(f"start == {row['start']} and end == {row['end']}").reset_index(drop=True)
+        assert row["top_head"] == table["effect"].idxmax()
         parts = result.confidence()
         same = parts[(parts["kind"] == "span") & (parts["start"] == row["start"]) & (parts["end"] == row["end"])]
         assert row["probability"] == pytest.approx(same["probability"].item(), abs=1e-4)

@@ -10,7 +10,6 @@ import pytest
 
 import lalkit
 from lalkit.draw.figures import calibration_figure, top_heads_of_seeds
-from lalkit.interpret.contributions import contributions
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
@@ -45,15 +44,16 @@ def test_the_contributions_in_the_explorer_come_from_the_shipped_parser():
     treebank, split, number = re.search(command, README).groups()
     sentence = load(treebank, split).sentences[int(number)]
     committed = pd.read_csv(FOLDER / "explorer.csv")
-    table = contributions(lalkit.load("en-news").look([sentence])).table("exact")[list(committed)]
+    table = lalkit.load("en-news").explain([sentence]).heads().table("exact")[list(committed)]
     pd.testing.assert_frame_equal(table, committed, atol=2e-4, check_dtype=False)
 
 
 def test_the_terms_in_the_explorer_come_from_the_shipped_parser():
     command = re.search(r"`explorer-span.png` .*`(lalkit explain .*?)`", README)[1]
     result = lalkit.load("en-news-span").parse(re.search(r'"(.*)"', command)[1], "tokens")
-    table = pd.read_csv(io.StringIO(result.terms.table.to_csv(index=False)))
-    pd.testing.assert_frame_equal(table, pd.read_csv(FOLDER / "explorer-span.csv"), atol=2e-4)
+    committed = pd.read_csv(FOLDER / "explorer-span.csv")
+    table = pd.read_csv(io.StringIO(result.explain().table[list(committed)].to_csv(index=False)))
+    pd.testing.assert_frame_equal(table, committed, atol=2e-4)
 
 
 def test_the_readings_come_from_the_shipped_parser():

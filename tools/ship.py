@@ -50,7 +50,6 @@ from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.provenance import splits
 from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
-from lalkit.interpret.contributions import contributions
 from lalkit.interpret.tables import profile
 from lalkit.network.alignment import MINILM, NAMED, resolve
 from lalkit.network.model import check_joint, joint_score
@@ -255,8 +254,8 @@ def ship(
             {"seed": one["seed"]} | row for one, rows in zip(seeds, parts) for row in rows if row["of"] == "all"
         ]
     if paper:
-        looks = parser.look(words_only(load(treebank, "dev").sentences))
-        parser.profile = profile(contributions(looks), "exact", f"{treebank} dev")
+        found = parser.explain(words_only(load(treebank, "dev").sentences)).heads()
+        parser.profile = profile(found, "exact", f"{treebank} dev")
     parser.save(target, half=True)  # only now: an error above leaves data/models as it was
     return _write_card(target, facts)
 

@@ -34,7 +34,6 @@ from lalkit.config import SpanAttentionConfig
 from lalkit.errors import LalkitError, TreebankError
 from lalkit.evaluation.evalb import EvalbRules, brackets
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.contributions import contributions
 from lalkit.interpret.errors import errors
 from lalkit.interpret.tables import top_shares
 from lalkit.network.scores import ArcScorer, fenceposts
@@ -309,7 +308,7 @@ def heads_of(student: str) -> list[tuple[str, int]]:
 def _shares_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
     """Return the answer of heads_of, and lalkit's table of the same."""
     gold = sentences_of(student)
-    found = contributions(lalkit.load("en-news").look(gold), gold)
+    found = lalkit.load("en-news").explain(gold).heads()
     tops = list(zip(found.spans["label"], found.by("exact").argmax(1).tolist()))
     return tops, top_shares(found, "exact")
 
@@ -318,7 +317,7 @@ def _shares_of(student: str) -> tuple[list[tuple[str, int]], pd.DataFrame]:
 def terms_of(student: str) -> pd.DataFrame:
     """Return the terms of a constituent's score, and of the second label's, with label attention inside the span."""
     rng, parser = random_of(student), lalkit.load("en-news-span")
-    terms = parser.parse(sentences_of(student)[rng.integers(12)]).terms.table
+    terms = parser.explain(sentences_of(student)[rng.integers(12)]).table
     terms = terms[terms["end"] - terms["start"] > 1]
     start, end = (
         terms[["start", "end"]].drop_duplicates().to_numpy()[rng.integers(terms.groupby(["start", "end"]).ngroups)]
@@ -587,10 +586,10 @@ def check_relabelled(student):
     return cases
 
 
-@graded(2, "Only rows with the term word: parse less second.")
+@graded(2, "Only rows of the kind word: parse less second.")
 def check_words_lead(student):
     """Return by how much the words of a constituent put its label before the second one."""
-    sums = terms_of(student).query("term == 'word'").groupby("role")["value"].sum()
+    sums = terms_of(student).query("kind == 'word'").groupby("role")["value"].sum()
     return float(sums["parse"] - sums["second"])
 
 

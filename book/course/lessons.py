@@ -30,8 +30,7 @@ from lalkit.chart.loss import span_likelihood_loss, span_margin_loss
 from lalkit.config import LabelAttentionConfig
 from lalkit.evaluation import by_label, welch
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.contributions import contributions
-from lalkit.interpret.tables import top_shares
+from lalkit.interpret import top_shares
 from lalkit.probes import AttentionView, conicity, erasure_flip, linear_view
 from lalkit.reproduce.report import read_sweep
 from lalkit.reproduce.sweep import plan
@@ -416,7 +415,7 @@ def check_twice(answer):
 def without_the_head_of_s() -> tuple[int, int]:
     """Return the head with the highest lift for S in our test part, and how many S the parser finds less without it."""
     parser, gold = lalkit.load("en-news"), load("sample", "test").sentences
-    exact = top_shares(contributions(parser.look(gold), gold), "exact", ["S"])
+    exact = top_shares(parser.explain(gold).heads(), "exact", ["S"])
     head = int(exact[exact["led"] >= 20].sort_values("lift", ascending=False)["head"].iloc[0])
     found = []
     for block in (contextlib.nullcontext(), parser.without(heads=[head])):
@@ -478,7 +477,7 @@ def other_heads():
 @cache
 def clauses() -> pd.DataFrame:
     """Return the SBARs of our test part with their top heads."""
-    return lalkit.load("en-news-glass").top_heads(lalkit.Treebank.load("sample", "test"), "SBAR")
+    return lalkit.load("en-news-glass").explain(lalkit.Treebank.load("sample", "test")).of("SBAR").top()
 
 
 @cache

@@ -20,7 +20,6 @@ from lalkit.errors import ParameterError
 logger = logging.getLogger(__name__)
 COMPILING = 40  # seconds of one core
 SHOWN = 5  # ids of sentences that scores leave out
-TOP = 3  # label heads, or words, that `explain` names
 
 
 @command()
@@ -270,6 +269,7 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
+    from lalkit.interpret.page import page
     from lalkit.treebank.text import check_names, read_lines, read_sentence
 
     check_names(text)
@@ -277,15 +277,12 @@ def explain(
     parser = Parser.load(model, device=device)
     by_part = read_lines(text, form, hyphens=parser.hyphens)
     sentences = parser.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
-    source = parser.attribution
-    looks = source.look(sentences, probabilities=parser.config.model.task == "joint", against=against)
-    for look in looks:
-        if len(looks) > 1:
-            print(f"# {' '.join(look.prediction.sentence.words)}")
-        print(source.explain(look, label, "exact", TOP, parser.profile, against), end="\n\n")
+    joint = parser.config.model.task == "joint"
+    explanation = parser.explain(sentences, against=against, probabilities=joint)
+    print(explanation.of(label), end="\n\n")
     if html:
-        data = source.page(looks, source.question, str(model), profile=parser.profile, against=against)
-        logger.info("to explore: %s", write_text(html, explorer(data)))
+        text = explorer(page(explanation, str(model)))
+        logger.info("to explore: %s", write_text(html, text))
 
 
 @command()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from lalkit.errors import LalkitError
-from lalkit.network.model import Prediction
-from lalkit.treebank.tree import Sentence
 
 Span = tuple[int, int, str]  # start, end, label
 Heads = int | str | Iterable[int | str]  # one label head or several, by number; or by label, if each has one
@@ -25,35 +23,6 @@ NORMS = {
     "share": "the absolute value of raw, over the sum of these",
     "exact": "what the score of the span's label loses without the head",
 }
-UNITS = {"exact": "{:+.2f}", "share": "{:.0%} of the sum", "softmax": "{:.0%}", "raw": "{:+.2f}", "minmax": "{:.2f}"}
-
-
-@dataclass(frozen=True)
-class Look:
-    """Hold what the layer did in one parsed sentence: H label heads, n words, m spans.
-
-    spans: the constituents of the parse, then those asked for besides. attention: [H, n + 2], over START, words, STOP.
-    raw: [m, H], the sum of each head's slice of each span vector. scores [m], exact [m, H] and parts [m, H + 1] are for the
-    spans' own labels; they are nan for a label that the parser does not know. The parts add up to the score, see
-    `paper_layer.parts_of`.
-    """
-
-    prediction: Prediction
-    spans: tuple[Span, ...]
-    attention: np.ndarray = field(repr=False)
-    raw: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False)
-    exact: np.ndarray = field(repr=False)
-    parts: np.ndarray = field(repr=False)
-
-    @property
-    def sentence(self) -> Sentence:
-        """The words with their tags and both layers.
-
-        >>> parser.look("It rained.")[0].sentence.words
-        ('It', 'rained', '.')
-        """
-        return self.prediction.sentence
 
 
 def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:
@@ -97,6 +66,11 @@ class Contributions:
     def heads(self) -> int:
         return self.raw.shape[1]
 
+    @property
+    def norm(self) -> str:
+        """The usual norm: exact, if there are exact contributions."""
+        return "raw" if self.exact is None else "exact"
+
     def by(self, norm: str) -> np.ndarray:
         """Return the contributions by a norm: [m, H]."""
         return normalise(self.raw, self.exact, norm)
@@ -127,17 +101,6 @@ class Contributions:
         return spans.assign(head=heads, norm=norm, value=self.by(norm).ravel())
 
 
-def contributions(looks: Sequence[Look], gold: Sequence | None = None) -> Contributions:
-    """Gather the contributions of looks. gold: the same sentences with their gold constituents."""
-    rows = []
-    for place, look in enumerate(looks):
-        parsed = {(s.start, s.end, s.label) for s in look.prediction.spans}
-        right = {(c.start, c.end, c.label) for c in gold[place].constituents} if gold else None
-        for span in look.spans:
-            rows.append((place, look.sentence.id, *span, span in parsed, None if right is None else span in right))
-    if not rows:
-        raise LalkitError("there is no span to look at", remedy="Give at least one sentence.")
-    columns = ["sentence", "id", "start", "end", "label", "parsed", "gold"]
-    spans = pd.DataFrame(rows, columns=columns).astype({"gold": "boolean", "parsed": "bool"})
-    raw, exact = (np.concatenate([getattr(look, part) for look in looks]) for part in ("raw", "exact"))
-    return Contributions(spans, raw, exact)
+def contributions(looks, gold=None):
+    """The old way to say `looks.explanation.heads()`."""
+    return looks.explanation.heads()

@@ -23,8 +23,9 @@ import pandas as pd
 
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import other_arc_labels
-from lalkit.interpret.contributions import Contributions, Look
-from lalkit.interpret.source import AttributionSource, Span, gold_spans
+from lalkit.interpret.contributions import Contributions, Span
+from lalkit.interpret.explanation import Explanation
+from lalkit.interpret.layers import gold_spans
 from lalkit.interpret.tables import chosen
 from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
@@ -127,18 +128,17 @@ def missed(
 ) -> pd.DataFrame:
     """Count, for each label, the gold spans that the parse gives another label although a top head of their own label leads them.
 
-    The paper counts 36 of 53 for NP and 141 of 193 for S: spans that its parser predicted with another label. Look with
-    `besides=gold_spans(gold)`, and gather with `gold=gold`.
+    The paper counts 36 of 53 for NP and 141 of 193 for S: spans that its parser predicted with another label.
 
-    Args: among: the gold spans to count: "relabelled", those over whose words the parse has another label, as in the paper;
-        "missed", all that are not in the parse.
+    Args: contributions: `parser.explain(treebank, gold=True).heads()`. among: the gold spans to count: "relabelled", those over
+        whose words the parse has another label, as in the paper; "missed", all that are not in the parse.
     Returns: label, norm, among, heads (the top heads of the parsed spans), gold (gold spans), missed (those of them that are
         counted), still (those of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any
         label, that one of these heads leads).
     """
     spans = contributions.spans
     if spans["gold"].isna().any():
-        raise LalkitError("gold spans are needed", remedy="Look with besides=gold_spans(gold), gather with gold=gold.")
+        raise LalkitError("gold spans are needed", remedy="Explain a treebank with gold=True.")
     parsed, gold = spans["parsed"].to_numpy(), spans["gold"].to_numpy(dtype=bool)
     top, right = contributions.top(norm), contributions.where(parsed & gold)
     lost = gold & ~parsed
@@ -156,44 +156,40 @@ def missed(
     return pd.DataFrame(rows, columns="label norm among heads gold missed still percent by_chance".split())
 
 
-def trace(
-    looks: Sequence[Look], contributions: Contributions, norm: str, sentence: int, span: Span, count: int,
-    gold: Sequence[Sentence],
-) -> pd.DataFrame:  # fmt: skip
+def trace(explanation: Explanation, norm: str, sentence: int, span: Span, count: int) -> pd.DataFrame:
     """Return the label heads that contribute most to one span.
 
-    Args: gold: the same sentences with gold trees, which have the root and the tags, as in the paper's example.
+    Args: explanation: of sentences with gold trees, which have the root and the tags, as in the paper's example.
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
-    Raises: LalkitError for a sentence or span without a look, and for gold trees without dependencies.
+    Raises: LalkitError for a span that is not explained, and for gold trees without dependencies.
     """
+    contributions = explanation.heads()
     values, parsed = contributions.by(norm)[_row(contributions, sentence, span)], contributions.parsed
-    look = looks[sentence]
+    attention = explanation.sentences[sentence].attention
     known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
-    words, rows = ["<START>", *look.sentence.words, "<STOP>"], []
-    root, nouns = _root_and_nouns(gold[sentence])
+    words, rows = ["<START>", *explanation.parses[sentence].words, "<STOP>"], []
+    root, nouns = _root_and_nouns(explanation.given[sentence])
     for rank, head in enumerate(np.argsort(-values, kind="stable")[:count], 1):
-        place = int(look.attention[head].argmax())
-        seen = (words[place], look.attention[head, place], root[place], nouns[place])
+        place = int(attention[head].argmax())
+        seen = (words[place], attention[head, place], root[place], nouns[place])
         rows.append((rank, int(head), values[head], *seen, head in known))
     return pd.DataFrame(rows, columns="rank head contribution word attention root noun of_label".split())
 
 
-def at_root_and_nouns(
-    looks: Sequence[Look], contributions: Contributions, norm: str, count: int, gold: Sequence[Sentence]
-) -> pd.DataFrame:
+def at_root_and_nouns(explanation: Explanation, norm: str, count: int) -> pd.DataFrame:
     """Return for each span of the parse how many of its `count` top heads attend most to the root, and how many to a noun.
 
-    Section 4.6 gives one example: a headline that is an S in gold and an NP in the parse. gold: as in `trace`.
+    Section 4.6 gives one example: a headline that is an S in gold and an NP in the parse. explanation: as in `trace`.
 
     Returns: sentence, id, start, end, label, gold (is the span right?), gold_label (of gold over the same words; "" if there is
         none), root, noun (numbers of heads), root_by_chance, noun_by_chance (of `count` heads that are drawn at random).
     Raises: LalkitError for gold trees without dependencies.
     """
-    parsed, rows = contributions.parsed, []
+    parsed, gold, rows = explanation.heads().parsed, explanation.given, []
     labels = [{(c.start, c.end): c.label for c in tree.constituents or ()} for tree in gold]
     # For each sentence [2, heads].
-    kinds = [_root_and_nouns(tree)[:, look.attention.argmax(1)] for tree, look in zip(gold, looks)]
+    kinds = [_root_and_nouns(tree)[:, one.attention.argmax(1)] for tree, one in zip(gold, explanation.sentences)]
     order = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
     for row, top in zip(parsed.spans.itertuples(), order):
         kind = kinds[row.sentence]
@@ -222,7 +218,7 @@ def _row(contributions: Contributions, sentence: int, span: Span) -> int:
     same = (keys == [sentence, *span]).all(axis=1)
     if not same.any():
         there = ", ".join(f"{label} {start}-{end}" for s, start, end, label in keys.to_numpy() if s == sentence)
-        raise LalkitError(f"no span {span} of sentence {sentence} was looked at", remedy=f"These were: {there}.")
+        raise LalkitError(f"no span {span} of sentence {sentence} was explained", remedy=f"These were: {there}.")
     return int(same.idxmax())
 
 
@@ -236,7 +232,7 @@ def causes(
     hits: Hits,
     results: Mapping[int, Any],
     given: Mapping[int, Sentence],
-    source: Callable[[], AttributionSource],
+    explain: Callable[[list[Sentence]], Explanation],
     columns: Sequence[str],
 ) -> pd.DataFrame:
     """Return a row for each match, with columns that say why the parser has it. They are computed only if they are asked for.
@@ -254,17 +250,16 @@ def causes(
         hits: The matches in parses.
         results: The results of the sentences with matches (`lalkit.ParseResult`), by their numbers.
         given: All sentences as they were given, some perhaps with gold trees.
-        source: It returns what answers for the parser's label attention.
+        explain: It explains parses.
         columns: Some of `CAUSES`.
     """
     parses = {number: result.sentence for number, result in results.items() if result.sentence.constituents}
     values: dict[str, dict] = {name: {} for name in CAUSES}  # of each: number of the sentence, start, end -> value
     if parses and "top_head" in columns:
-        layer, numbers = source(), list(parses)
-        ranked = layer.ranked(layer.look(list(parses.values())))
-        tops = [layer.head_labels[head] if layer.head_labels else int(head) for head in ranked.top(layer.top_norm)]
-        spans = ranked.spans[["sentence", "start", "end"]].itertuples(index=False, name=None)
-        values["top_head"] = {(numbers[place], *span): top for (place, *span), top in zip(spans, tops)}
+        numbers, table = list(parses), explain(list(parses.values())).top()
+        tops = table["head_label"] if "head_label" in table else table["head"]
+        places = zip(table["sentence"], table["start"], table["end"])
+        values["top_head"] = {(numbers[place], *span): top for (place, *span), top in zip(places, tops)}
     for number, parse in parses.items():
         if "probability" in columns:
             sure = results[number].with_confidence().prediction

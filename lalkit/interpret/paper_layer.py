@@ -29,34 +29,30 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
-import pandas as pd
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
-from lalkit.interpret.contributions import NORMS, UNITS, Contributions, Heads, Look, Span, contributions, normalise
-from lalkit.interpret.source import AttributionSource, Sentences, SpanAttribution, Spans, gold_spans, parsed_spans
+from lalkit.interpret.contributions import Contributions, Heads
+from lalkit.interpret.layers import Explainer, Sentences, Spans
+from lalkit.interpret.parts import FIRST_LABEL, HEAD, NO_HEAD, Parts
 from lalkit.network.label_attention import LabelAttention
-from lalkit.network.model import Prediction
 from lalkit.network.parser import ParserOutput
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
 
 
-class PaperLayer(AttributionSource):
+class PaperLayer(Explainer):
     """The paper's layer: each head has one attention for the whole sentence.
 
     The head of a label is the head that most often contributes most to the label's gold spans (exact effects). It is chosen on
     the sentences on which it is then judged. This favours the layer.
     """
 
-    question = "Which label heads made this?"
-    content = "contributions of all spans, every norm"
     removed, passed = "output", "contexts"
-    norms = tuple(NORMS)
-    top_norm = "exact"
 
     @staticmethod
     def system(config: ModelConfig) -> str:
@@ -85,7 +81,7 @@ class PaperLayer(AttributionSource):
                 "contributions of label heads are defined only for the paper's layer, with constituents, "
                 "model.feedforward=0 and model.label_attention.combine=concat"
             )
-            remedy = "Use a parser such as en-news; with label attention inside the span, use `Parser.terms`."
+            remedy = "Use a parser such as en-news."
             raise ModelError(problem, remedy=remedy)
 
     def check_contexts(self) -> None:
@@ -96,24 +92,30 @@ class PaperLayer(AttributionSource):
     def weights(self) -> list[Tensor]:
         return list(self.layer.parameters())
 
-    def look_at(self, prediction: Prediction, output: ParserOutput, b: int, besides: Sequence[Span]) -> Look:
-        """Keep the attention and the contributions of one sentence."""
-        n, spans = len(prediction.sentence), parsed_spans(prediction)
-        spans += [span for span in besides if span not in spans]
-        posts, index = output.posts[b, : n + 1], self.model.vocab.label_index
-        rows = [(start, end, index.get(label, 0)) for start, end, label in spans]
-        start, end, label = torch.tensor(rows, device=posts.device, dtype=torch.long).reshape(-1, 3).T
-        scores = output.label_scores[b, start, end, label].masked_fill(label == 0, torch.nan)
-        scorer, sums, attention = (
+    def split(self, output: ParserOutput, b: int, n: int, spans: Int[Tensor, "m 3"]) -> tuple[Parts, np.ndarray]:
+        scorer, posts, (start, end, label) = (
             cast(SpanScorer, self.model.network.spans),
-            posts.sum(-1),
-            output.attention[b, :, : n + 2],
+            output.posts[b, : n + 1],
+            spans.T,
         )
-        without = without_heads(scorer, posts, torch.stack([start, end], 1))
-        without = without.gather(2, label[:, None, None].expand(-1, without.shape[1], 1))[..., 0]
-        of_heads = parts_of(scorer, posts[end] - posts[start], label).masked_fill(label[:, None] == 0, torch.nan)
-        parts = (attention, sums[end] - sums[start], scores, scores[:, None] - without, of_heads)
-        return Look(prediction, tuple(spans), *(part.float().cpu().numpy().copy() for part in parts))
+        sums, heads = posts.sum(-1), posts.shape[1]
+        scores = output.label_scores[b, start, end, label][:, None]
+        without = without_heads(scorer, posts, spans[:, :2])
+        effects = scores - without.gather(2, label[:, None, None].expand(-1, heads, 1))[..., 0]
+        then_score, then = without[..., FIRST_LABEL:].max(-1)
+        raw, values = sums[end] - sums[start], parts_of(scorer, posts[end] - posts[start], label)
+        unknown, (m, width) = label[:, None] == 0, values.shape
+
+        def column(x: Tensor, known: bool = False) -> np.ndarray:
+            """Return a column of numbers: those of each span's heads, and one of the part that no head makes."""
+            x = F.pad(x if known else x.masked_fill(unknown, torch.nan), (0, width - x.shape[1]), value=torch.nan)
+            return x.float().cpu().numpy().ravel().copy()
+
+        best = F.pad(then + FIRST_LABEL, (0, 1), value=-1).cpu().numpy().ravel()
+        numbers = (column(values), column(effects), best, column(then_score), column(raw, known=True))
+        kinds = np.tile(np.array([*[HEAD] * heads, NO_HEAD]), m)
+        parts = Parts(np.repeat(np.arange(m), width), kinds, np.tile(np.arange(width), m), *numbers)
+        return parts, raw.float().cpu().numpy().copy()
 
     @torch.inference_mode()
     def vectors(self, x: Tensor) -> Tensor:
@@ -124,64 +126,6 @@ class PaperLayer(AttributionSource):
         layer, mask = self.layer, torch.ones_like(x[..., 0], dtype=torch.bool)
         attention = layer.hook("attention", layer.attend(x, mask), mask)
         return layer.hook("contexts", layer.contexts(x, attention))
-
-    def parts(self, look: Look, span: Span) -> pd.DataFrame:
-        names = [*(f"label head {head}" for head in range(self.heads)), "no head"]
-        heads = pd.array([*range(self.heads), None], dtype="Int64")
-        return pd.DataFrame({"head": heads, "part": names, "value": look.parts[look.spans.index(span)]})
-
-    def score(self, look: Look, span: Span) -> float:
-        return look.scores[look.spans.index(span)]
-
-    def reasons(self, look: Look, span: Span, norm: str, top: int, profile: dict | None) -> str:
-        values = normalise(look.raw, look.exact, norm)[look.spans.index(span)]
-        order = np.argsort(-values, kind="stable")[:top]
-        heads = [f"label head {head} ({UNITS[norm].format(values[head])})" for head in order]
-        parts, first = look.parts[look.spans.index(span)], int(order[0])
-        focus = int(look.attention[first].argmax())
-        word = ("the start", *(f"“{word}”" for word in look.sentence.words), "the end")[focus]
-        text = f"most by {heads[0]}" + (f", then {', '.join(heads[1:])}" if heads[1:] else "")
-        text += f". In parts that add up to the score, all {self.heads} heads give {parts[:-1].sum():+.2f} "
-        text += f"(these {len(order)}: {parts[order].sum():+.2f}), and {parts[-1]:+.2f} belongs to no head"
-        share = f"{look.attention[first, focus]:.0%}"
-        text += f". Head {first} attends most to {word} ({share}), for this span as for every other of the sentence."
-        if profile and profile["norm"] == norm and span[2] in profile["labels"]:
-            k = profile["labels"].index(span[2])
-            part, overall = profile["led"][first][k] / profile["all"][k], sum(profile["led"][first]) / profile["spans"]
-            text += f" Over many sentences it is the top head of {part:.0%} of {span[2]}"
-            text += f", {part / overall:.1f} times its share of all spans ({overall:.0%})." if overall else "."
-        return text
-
-    def page_fields(self, norm: str, profile: dict | None) -> dict:
-        return {"norm": norm, "norms": NORMS, "profile": profile}
-
-    def page_sentence(self, look: Look) -> dict:
-        return {"attention": look.attention.tolist()}
-
-    def page_span(self, look: Look, span: Span) -> dict:
-        place = look.spans.index(span)
-        return {"values": {norm: normalise(look.raw, look.exact, norm)[place].tolist() for norm in self.norms}}
-
-    def contributions_table(self, looks: Sequence[Look], norm: str) -> pd.DataFrame:
-        return contributions(looks).table(norm).drop(columns=["id", "parsed", "gold"])
-
-    def attention_table(self, looks: Sequence[Look], label: str | None = None) -> pd.DataFrame:
-        parts = []
-        for place, look in enumerate(looks):
-            words = ["<START>", *look.sentence.words, "<STOP>"]
-            grid = pd.DataFrame(look.attention, columns=range(len(words))).rename_axis(index="head", columns="position")
-            table = grid.stack().rename("attention").reset_index()
-            table["word"] = table["position"].map(dict(enumerate(words)))
-            for start, end, name in (
-                [s for s in look.spans if s[2] == label] if label else [(0, len(look.sentence), None)]
-            ):
-                rows = table[table["position"].between(start + 1, end)] if label else table
-                parts.append(rows.assign(sentence=place, start=start, end=end, label=name))
-        columns = "sentence start end label head position word attention".split()
-        return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-
-    def ranked(self, looks: Sequence[Look]) -> Contributions:
-        return contributions(looks)
 
     @torch.no_grad()
     @checked
@@ -237,19 +181,8 @@ class PaperLayer(AttributionSource):
 
         return decide
 
-    def measure(self, sentences: Sentences, mean: Tensor) -> SpanAttribution:
-        """Measure exact contributions. The attention is that of the whole sentence, at the words of the span."""
-        spans = gold_spans(sentences)
-        looks = self.look(sentences, besides=spans)
-        everything = contributions(looks, sentences)
-        attention = [
-            (b, span, look.attention[:, span[0] + 1 : span[1] + 1]) for b, look in enumerate(looks) for span in spans[b]
-        ]
-        known = np.isfinite(everything.exact).all(1)  # a label that the parser does not know has no effects
-        return SpanAttribution(everything.where(everything.spans["gold"].to_numpy(bool) & known), attention)
-
-    def head_of(self, label: str, attribution: SpanAttribution) -> int:
-        top = attribution.contributions.top(self.top_norm)[attribution.contributions.labelled(label)]
+    def head_of(self, label: str, contributions: Contributions) -> int:
+        top = contributions.top("exact")[contributions.labelled(label)]
         return int(np.bincount(top).argmax()) if len(top) else 0
 
     def mean(self, sentences: Sentences) -> Float[Tensor, "h d"]:

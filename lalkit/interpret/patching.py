@@ -24,7 +24,7 @@ from lalkit.treebank.tree import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lalkit.interpret.source import Heads
+    from lalkit.interpret.layers import Heads
     from lalkit.interpret.tables import SelfAttention
 
 WORD_AXES, HEAD_AXES = ("word", "position", "place", "sub-word"), ("head", "label")  # of which words= and heads= choose
@@ -123,7 +123,7 @@ def _patch(
 
 def _chosen(labels: Sequence[str], kind: str, items: Any, size: int) -> Tensor:
     """Return which places of an axis are chosen, [size]."""
-    from lalkit.interpret.source import chosen
+    from lalkit.interpret.layers import chosen
 
     if kind == "sub-word":
         of_words = subwords_of_words(READING.get())
@@ -144,10 +144,10 @@ def vectors(
     """Return the vectors of the network at many places, and a table that says what each of them stands for."""
     import pandas as pd
 
-    from lalkit.interpret import source_of, tables
-    from lalkit.interpret.source import parsed_spans
+    from lalkit.interpret import explainer, tables
+    from lalkit.interpret.layers import parsed_spans
 
-    layer = source_of(model) if at == "head" else None
+    layer = explainer(model) if at == "head" else None
     if layer:
         layer.check_contexts()
     if not sentences or (at == "span" and model.config.model.task == "dependencies"):

@@ -6,9 +6,8 @@ quotient is the *lift*. The intervals come from a bootstrap over sentences, beca
 
 `agreement` compares two ways to measure a contribution. `matched_by_chance` compares the heads of two parsers.
 
-The tables `contributions_with_words`, `attention_with_words` and `top_heads_with_words` have the words of each constituent and
-its head word as columns, so that a question such as "which head leads an SBAR that begins with *that*?" is a filter of a table.
-They begin with
+`with_words` adds the words of each constituent and its head word to a table of constituents, so that a question such as "which
+head leads an SBAR that begins with *that*?" is a filter of a table. The table then begins with
 
     sentence, id     the place of the sentence (from 0), and its id
     length           the number of words of the sentence
@@ -19,11 +18,8 @@ They begin with
     tag, arc_label   of this head word
     gold             is it also in the given tree? <NA> if the sentence was given without a tree
 
-Tables with a row for each word (`position`, from 1) have, too, word_tag, word_arc_label and word_head (its head word; None for
-the root). `with_words` adds all these columns to any table of constituents.
-
-Their arguments: source answers for the parser's label attention, looks are of its parses, given are the sentences as they were
-given.
+A table with `position`, the number of a word from 1, has, too, word_tag, word_arc_label and word_head (its head word; None for
+the root).
 """
 
 from __future__ import annotations
@@ -39,7 +35,6 @@ from scipy.stats import random_table, rankdata
 
 from lalkit.errors import LalkitError, whole_number
 from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.source import AttributionSource, parsed_spans
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
@@ -177,72 +172,6 @@ def _same(a: np.ndarray, b: np.ndarray) -> int:
     return sum(pairs.get(head) == other for head, other in zip(a.argmax(0), b.argmax(0)))
 
 
-def contributions_with_words(
-    source: AttributionSource, looks: Sequence, given: Given, norm: str = "exact", against: str | None = None
-) -> pd.DataFrame:
-    """Return the parts of the score of each constituent of the parses, by label head.
-
-    Paper's layer: a row for each constituent and label head; value is the contribution by a norm. Label attention inside the
-    span: only the head of the constituent's own label makes its score, so there is a row for each term of the score (term,
-    position, word, attention, evidence), and the values of a constituent add up to its score.
-
-    against: compare each constituent with this label over its words, as `AttributionSource.contrast` does; no norm counts.
-    """
-    if against is None:
-        return with_words(source.contributions_table(looks, norm), _parses(looks), given)
-    tables = [
-        source.contrast(look, span, against).assign(sentence=place, start=span[0], end=span[1], label=span[2])
-        for place, look in enumerate(looks)
-        for span in parsed_spans(look.prediction)
-        if span[2] != against
-    ]
-    if not tables:
-        raise LalkitError(f"every constituent is {against}", remedy="Compare with another label.")
-    return with_words(pd.concat(tables, ignore_index=True), _parses(looks), given)
-
-
-def attention_with_words(
-    source: AttributionSource, looks: Sequence, given: Given, label: str | None = None
-) -> pd.DataFrame:
-    """Return the words to which label heads attend: head, position (from 1), word, attention.
-
-    Paper's layer: a head has one attention for the whole sentence. Without a label: a row for each head and word, also for START
-    (position 0) and STOP. With a label: for each constituent of this label, the rows of its words.
-    Label attention inside the span: for each constituent (of this label), the attention of its label's head, which adds up to 1.
-    """
-    table = source.attention_table(looks, label)
-    return with_words(table if label is None else _of_label(table, label, looks), _parses(looks), given)
-
-
-def top_heads_with_words(
-    source: AttributionSource, looks: Sequence, given: Given, label: str | None = None, norm: str | None = None,
-    count: int = 1,
-) -> pd.DataFrame:  # fmt: skip
-    """Return the label heads that contribute most to each constituent: rank (from 1), head, norm, value.
-
-    Paper's layer: value is the contribution by a norm. Label attention inside the span: value is the sum that the head's
-    attention and evidence give over these words, above the head's mean over all spans of these sentences. Only the part of its
-    own label's head is in the score of a constituent; the others are in the scores of other labels. head_label: the label of
-    the head.
-    """
-    ranked, norm = source.ranked(looks), norm or source.top_norm
-    if label is not None:
-        _of_label(ranked.spans, label, looks)
-        ranked = ranked.where(ranked.labelled(label))
-    values = ranked.by(norm)
-    heads = np.argsort(-values, axis=1, kind="stable")[:, : whole_number("count", count, 1)]
-    table = ranked.spans[[*PLACE, "label"]].loc[np.repeat(np.arange(len(heads)), heads.shape[1])].reset_index(drop=True)
-    table["rank"], table["head"] = np.tile(np.arange(heads.shape[1]) + 1, len(heads)), heads.ravel()
-    if labels := list(source.head_labels):
-        table["head_label"] = [labels[head] for head in heads.ravel()]
-    table["norm"], table["value"] = norm, np.take_along_axis(values, heads, 1).ravel()
-    return with_words(table, _parses(looks), given)
-
-
-def _parses(looks: Sequence) -> list[Sentence]:
-    return [look.prediction.sentence for look in looks]
-
-
 class SelfAttention(NamedTuple):
     """The attention between words of every self-attention head, in each sentence alone.
 
@@ -256,7 +185,7 @@ class SelfAttention(NamedTuple):
 
     @property
     def table(self) -> pd.DataFrame:
-        """The columns of `attention_with_words`, and layer. start, end and text are of the word that attends; label is None."""
+        """The columns of `Explanation.attention`, and layer. start, end and text are of the word that attends; label is None."""
         tables, names = [], ["layer", "head", "start", "position"]
         for place, (parse, array) in enumerate(zip(self.parses, self.arrays)):
             attention = array[:, :, 1:-1]
@@ -269,15 +198,6 @@ class SelfAttention(NamedTuple):
         """Return what bertviz draws: `bertviz.head_view(**attention.bertviz())`. sentence: its place, from 0."""
         attention = [torch.from_numpy(layer)[None] for layer in self.arrays[sentence]]
         return {"attention": attention, "tokens": ["<START>", *self.parses[sentence].words, "<STOP>"]}
-
-
-def _of_label(table: pd.DataFrame, label: str, looks: Sequence) -> pd.DataFrame:
-    """Return the rows of a label. Raises LalkitError if there are none."""
-    rows = table[table["label"] == label]
-    if not len(rows):
-        there = ", ".join(sorted({name for look in looks for *_, name in look.spans}))
-        raise LalkitError(f"no constituent is labelled {label!r}", remedy=f"Labels here: {there}.")
-    return rows
 
 
 def with_words(table: pd.DataFrame, sentences: Sequence[Sentence], given: Given = ()) -> pd.DataFrame:

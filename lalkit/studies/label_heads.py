@@ -1,6 +1,6 @@
 """Do label heads mean their labels? Compare trained parsers as trained, under controls, and without the head of each label.
 
-`read_runs` finds the parsers. `measure` measures one of them through `AttributionSource`, in the same way for every layer.
+`read_runs` finds the parsers. `measure` measures one of them through `Explainer`, in the same way for every layer.
 `compare_heads` measures all of them and tests the differences. What was measured of a run is kept in a file of its own, so that
 an interrupted comparison continues.
 """
@@ -33,7 +33,8 @@ from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.evaluation.statistics import COUNTS, holm, paired_test, welch
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret import layer_of
-from lalkit.interpret.source import AttributionSource, SpanAttribution
+from lalkit.interpret.contributions import Contributions, Span
+from lalkit.interpret.layers import Explainer, gold_spans
 from lalkit.network.batches import Batch
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ask
@@ -160,8 +161,10 @@ def measure(
                 with source.layer.hooked(**hooks):
                     evaluations[name] = evaluate(gold, _parse(parser, gold))
             if probed and not source.mixed:
-                attribution = source.measure(gold, mean)
-                heads = {name: source.head_of(name, attribution) for name in labels if name in parser.vocab.label_index}
+                found = source.explain(gold, gold=True).heads(mean.cpu().numpy())
+                known = np.isfinite(found.by(found.norm)).all(1)  # labels that the parser knows
+                found = found.where(found.spans["gold"].to_numpy(bool) & known)
+                heads = {name: source.head_of(name, found) for name in labels if name in parser.vocab.label_index}
                 before = by_label(gold, trained, APART, least=0)
                 for label, head in heads.items():
                     rows += _of_label(TRAINED, label, before)
@@ -169,8 +172,8 @@ def measure(
                         with source.layer.hooked(**hooks):
                             counts = by_label(gold, _parse(parser, gold), APART, least=0)
                             rows += _of_label(name, label, counts)
-                rows += _tops(source, attribution, heads)
-                rows += _head_words(gold, attribution, heads)
+                rows += _tops(found, heads)
+                rows += _head_words(source, gold, heads)
                 rows += _probes(source, subset(gold, probed), rounds)
     for name, evaluation in evaluations.items():
         summary = evaluation.summary()
@@ -203,11 +206,11 @@ def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:
             yield what, label, f"label_f1{name}", 200 * sums["matched"] / (sums["gold"] + sums["predicted"])
 
 
-def _tops(source: AttributionSource, attribution: SpanAttribution, heads: dict[str, int]) -> Iterator[Row]:
+def _tops(found: Contributions, heads: dict[str, int]) -> Iterator[Row]:
     """Yield the number of each label's head, and how often it leads spans of the label, against all spans (lift)."""
-    top = attribution.contributions.top(source.top_norm)
+    top = found.top(found.norm)
     for label, head in heads.items():
-        share = 100 * (top[attribution.contributions.labelled(label)] == head).mean()
+        share = 100 * (top[found.labelled(label)] == head).mean()
         overall = 100 * (top == head).mean()
         yield TRAINED, label, "head", head
         yield TRAINED, label, "top_share", share
@@ -215,7 +218,7 @@ def _tops(source: AttributionSource, attribution: SpanAttribution, heads: dict[s
         yield TRAINED, label, "lift", share / overall if overall else np.nan
 
 
-def _head_words(gold: Sequence[Sentence], attribution: SpanAttribution, heads: dict[str, int]) -> Iterator[Row]:
+def _head_words(source: Explainer, gold: Sequence[Sentence], heads: dict[str, int]) -> Iterator[Row]:
     """Yield in how many spans of a label the most attended word of the span is its head word by the dependencies, in percent.
 
     The rows are for the label's head, for the mean and the best of the other heads, and by chance. Spans have two words or
@@ -224,7 +227,7 @@ def _head_words(gold: Sequence[Sentence], attribution: SpanAttribution, heads: d
     words = [_head_of(sentence) for sentence in gold]
     hits: dict[str, list[np.ndarray]] = {label: [] for label in heads}
     chance: dict[str, list[float]] = {label: [] for label in heads}
-    for b, (start, end, label), weights in attribution.attention:
+    for b, (start, end, label), weights in _attention(source, gold):
         if label in hits and end - start > 1 and (start, end) in words[b]:
             best = np.isclose(weights, weights.max(-1, keepdims=True), rtol=1e-6, atol=0)
             hits[label].append(best[:, words[b][start, end] - 1 - start] / best.sum(-1))
@@ -240,6 +243,20 @@ def _head_words(gold: Sequence[Sentence], attribution: SpanAttribution, heads: d
                 yield TRAINED, label, "on_head_word_best_other", others.max()
 
 
+def _attention(source: Explainer, gold: Sequence[Sentence]) -> Iterator[tuple[int, Span, np.ndarray]]:
+    """Yield the attention of all heads to the words of each gold span: number of the sentence, span, [heads, words]."""
+    spans = gold_spans(gold)
+    for first in range(0, len(gold), VIEWED):
+        part = slice(first, first + VIEWED)
+        if any(spans[part]):
+            weights = source.view(gold[part], spans=spans[part]).weights[:, :, 0].cpu().numpy()
+            places = [(b, span) for b, in_sentence in enumerate(spans[part]) for span in in_sentence]
+            for k, (b, (start, end, label)) in enumerate(places):
+                # An example of the view is a span, or a sentence with START.
+                inside = weights[k, :, : end - start] if source.head_labels else weights[b, :, start + 1 : end + 1]
+                yield first + b, (start, end, label), inside
+
+
 def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
     try:
         return {(span.start, span.end): span.head for span in to_joint(sentence)}
@@ -247,7 +264,7 @@ def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
         return {}
 
 
-def _probes(source: AttributionSource, gold: Sequence[Sentence], rounds: int) -> Iterator[Row]:
+def _probes(source: Explainer, gold: Sequence[Sentence], rounds: int) -> Iterator[Row]:
     """Yield what the shared probes measure on all heads at once: means over gold spans of two words or more."""
     spans = [[(c.start, c.end, c.label) for c in s.constituents if c.end - c.start > 1] for s in gold]
     tables = []

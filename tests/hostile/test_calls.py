@@ -68,26 +68,30 @@ NAMES = [  # of parsers: (name, the place that the error names)
 ]  # fmt: skip
 OTHER = Sentence(("a",), ("X",), (), (0,))
 PARSED = Sentence(WORDS, ("X",) * 3, ((0, 3, "S"),), (0, 1, 1), ("x",) * 3)
-# Arguments that are refused, by the method: of a result, of its parser, and of its parser if the layer is the paper's.
+# Arguments that are refused, by the method: of a result, of its parser, and of an explanation.
 OF_RESULTS = {
-    "explain": [{"label": "ZZ"}, {"label": ""}, {"top": 0}, {"top": -1}, {"top": HUGE}, {"against": "ZZ"}],
+    "explain": [{"label": "ZZ"}, {"label": ""}, {"against": "ZZ"}],
     "explore": [{"gold": OTHER}, {"beside": OTHER}, {"gold": SENTENCE}, {"gold": PARSED, "beside": PARSED}],
     "attachments": [{"phrase": 0}, {"phrase": HUGE}, {"phrase": (1, HUGE)}],
     "alternatives": [{"k": 0}, {"k": HUGE}],
 }
+OF_EXPLANATIONS = {
+    "text": [{"top": 0}, {"top": -1}, {"top": HUGE}], "of": [{"label": "ZZ"}], "attention": [{"label": "ZZ"}],
+    "top": [{"count": 0}, {"count": HUGE}, {"norm": "most"}], "contrast": [{}, {"against": "ZZ"}],
+}  # fmt: skip
 OF_PARSERS = {
-    "contributions": [{"texts": []}, {"texts": "One.", "norm": "most"}], "errors": [{"gold": ["One two."]}],
-    "attention": [{"texts": []}, {"texts": "One.", "label": "ZZ"}],
+    "errors": [{"gold": ["One two."]}],
+    "explain": [
+        {"texts": []}, {"texts": [None]}, {"texts": "One.", "label": "ZZ"}, {"texts": "One.", "gold": True},
+        {"texts": "One.", "against": "ZZ"}, {"texts": [SENTENCE], "temperature": 0},
+    ],
     "parse": [
         *({"text": "One two.", "temperature": number} for number in (NAN, "1", 0, 1e-9, 1e9, HUGE, (1.0, HUGE), (1.0,))),
         *({"text": "One two.", "forbid": [item]} for item in NO_CONSTRAINTS), {"text": "One two.", "form": "tokns"},
         {"text": "It rained. We stayed in."}, {"text": "So? No!", "form": "text"}, {"text": "It_PRP so_FOO", "form": "tagged"},
         {"text": "One two.", "require": ["NP(1,1)"], "temperature": 1.0},
     ],
-    "top_heads": [{"texts": "One two.", **wrong} for wrong in ({"count": 0}, {"count": HUGE}, {"label": "ZZ"})],
 }  # fmt: skip
-LOOKS = [{"texts": [None]}, {"texts": [SENTENCE], "temperature": 0}]
-OF_THE_PAPERS_LAYER = {"look": LOOKS, "terms": [{"texts": [SENTENCE]}]}
 
 
 @pytest.fixture(scope="module")
@@ -188,10 +192,7 @@ def test_an_iterator_counts_in_every_batch_and_a_block_every_time(parser, subtes
 @pytest.mark.parametrize("layer", ["paper", "span"])
 def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     result = (parser if layer == "paper" else lalkit.load(tiny_span_parser)).parse("One two.")
-    tables = [(result, OF_RESULTS), (result.parser, OF_PARSERS)]
-    if layer == "paper":
-        norms = [{"norm": "bogus"}]
-        tables += [(result.parser, OF_THE_PAPERS_LAYER), (result, {"explain": norms, "contributions": norms})]
+    tables = [(result, OF_RESULTS), (result.parser, OF_PARSERS), (result.explain(), OF_EXPLANATIONS)]
     for thing, table in tables:
         for name, rows in table.items():
             for options in rows:
@@ -253,7 +254,7 @@ def test_a_parser_and_its_surroundings_leave_each_other_alone(tiny_parser, parse
 
 def test_parsers_and_results_are_copied_and_pickled(parser, subtests):
     used = parser.parse(TEXTS[0])
-    used.tree, used.dependencies, used.look  # noqa: B018
+    used.tree, used.dependencies, used.explain()  # noqa: B018
     for carry in (copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))):
         for name, result in (("fresh", parser.parse(TEXTS[0])), ("used", used)):
             with subtests.test(f"{name} result"):
@@ -293,7 +294,7 @@ def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subt
     accepted = {
         "as parsed": lambda result: result, "a control came and went": lambda result: (zeroed(result), result)[1],
         "pickled": pickled, "copied": copy.copy, "copied with all": copy.deepcopy,
-        "used, pickled": lambda result: pickled((result.readings, result.look, result)[-1]),
+        "used, pickled": lambda result: pickled((result.readings, result.explain(), result)[-1]),
         "changed, pickled": lambda result: pickled(changed(result)),
     }  # fmt: skip
     # Torch counts it
@@ -302,7 +303,7 @@ def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subt
         with subtests.test(name):
             result = use(lalkit.load(tiny_parser).parse("One two three."))
             if name in accepted:
-                assert result.look.prediction == result.prediction
+                assert result.explain().predictions == [result.prediction]
             else:
                 with refused():
                     result.explain()

@@ -96,7 +96,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     source = PaperLayer(model)
     assert ("shuffled heads" in source.controls(source.mean(sample[:5]))) == slices
     with pytest.raises(ModelError):
-        source.look(sample[:1])
+        source.explain(sample[:1])
     other = Parser.load(parser.folder)
     other.model = model
     before = other.parse(sample[3]).score

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lalkit.api import Parser
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import contributions
-from lalkit.interpret.errors import at_root_and_nouns, classify, errors, gold_spans, missed, top_heads, trace
+from lalkit.interpret.errors import at_root_and_nouns, classify, errors, missed, top_heads, trace
 from lalkit.treebank.tree import Sentence
 
 CLASSES = {"relabelled", "unary", "attachment", "extra", "missing", "wrong arc", "wrong arc label"}
@@ -49,16 +48,16 @@ def test_every_wrong_span_is_in_one_error(gold, found):
 @pytest.fixture(scope="module")
 def seen(tiny_parser, sample):
     parser, gold = Parser.load(tiny_parser), sample[:40]
-    looks = parser.look(gold, besides=gold_spans(gold))
-    return gold, looks, contributions(looks, gold)
+    explained = parser.explain(gold, gold=True)
+    return gold, explained, explained.heads()
 
 
 def test_errors_of_a_corpus(seen):
-    gold, looks, _ = seen
-    table = errors(gold, [s.sentence for s in looks])
+    gold, explained, _ = seen
+    table = errors(gold, explained.parses)
     assert set(table["class"]) <= CLASSES and len(table) > 20
     arcs = table[table["class"] == "wrong arc"]
-    expected = sum(a != b for g, s in zip(gold, looks) for a, b in zip(g.heads, s.sentence.heads))
+    expected = sum(a != b for g, s in zip(gold, explained.parses) for a, b in zip(g.heads, s.heads))
     assert len(arcs) == expected
     row = arcs.iloc[0]
     assert gold[row["sentence"]].heads[row["word"] - 1] == row["gold_head"] != row["head"]
@@ -70,8 +69,8 @@ def test_arcs_are_left_out_where_labels_are_missing_or_of_another_convention(see
     gold = Sentence(("She", "works"), heads=(2, 0), arc_labels=("SBJ", "ROOT"))
     assert errors([gold], [replace(gold, arc_labels=None)]).empty
     assert errors([gold], [replace(gold, heads=(0, 1), arc_labels=None)])["class"].tolist() == ["wrong arc"] * 2
-    trees, looks, _ = seen
-    parses = [s.sentence for s in looks]
+    trees, explained, _ = seen
+    parses = explained.parses
     usual = errors(trees, parses)
     universal = "punct case det nsubj root advmod amod obj obl conj".split()
     other = errors(trees, parses, universal)  # the labels that the parser knows
@@ -84,13 +83,13 @@ def test_arcs_are_left_out_where_labels_are_missing_or_of_another_convention(see
 @pytest.mark.parametrize("among", ["relabelled", "missed"])
 def test_missed_spans_and_their_top_heads(seen, among):
     """By default they are counted as in the paper: the parse gives the same words another label."""
-    gold, looks, found = seen
+    gold, explained, found = seen
     table = missed(found, "share", *[among] * (among == "missed")).set_index("label")
     total, keys = 0, list(found.spans[["sentence", "start", "end", "label"]].itertuples(index=False, name=None))
     for label, row in table.iterrows():
         heads, spans, tops = top_heads(found.parsed, "share", label), 0, []
-        for place, (tree, look) in enumerate(zip(gold, looks)):
-            parsed = {span[:2]: span[2] for span in look.spans if span in {s[:3] for s in look.prediction.spans}}
+        for place, (tree, parse) in enumerate(zip(gold, explained.parses)):
+            parsed = {span[:2]: span[2] for span in parse.constituents}
             for c in (c for c in tree.constituents if c.label == label):
                 spans += 1
                 there = parsed.get((c.start, c.end))
@@ -106,35 +105,35 @@ def test_missed_spans_and_their_top_heads(seen, among):
 
 
 def test_a_span_is_traced(seen):
-    gold, looks, found = seen
-    span = looks[3].spans[0]
-    table = trace(looks, found, "exact", 3, span, 6, gold)
+    gold, explained, found = seen
+    one = explained.sentences[3]
+    table = trace(explained, "exact", 3, one.spans[0], 6)
     assert table["contribution"].is_monotonic_decreasing and sorted(table["head"]) == list(range(6))
     row = table.iloc[0]
-    words = ["<START>", *looks[3].sentence.words, "<STOP>"]
-    assert row["word"] == words[int(np.argmax(looks[3].attention[row["head"]]))]
-    assert row["contribution"] == pytest.approx(looks[3].exact[0].max())
-    for sentence, other in ((40, span), (3, (0, 1, "NO"))):
+    words = ["<START>", *one.words, "<STOP>"]
+    assert row["word"] == words[int(np.argmax(one.attention[row["head"]]))]
+    assert row["contribution"] == pytest.approx(one.parts.effect[:6].max())
+    for sentence, other in ((40, one.spans[0]), (3, (0, 1, "NO"))):
         with pytest.raises(LalkitError):
-            trace(looks, found, "exact", sentence, other, 6, gold)
+            trace(explained, "exact", sentence, other, 6)
 
 
-def attending(looks, trees):
-    """The looks, with all attention of every head on the root of these trees."""
+def attending(explained, trees):
+    """The explanation, with all attention of every head on the root of these trees."""
     changed = []
-    for look, tree in zip(looks, trees):
-        attention = np.zeros_like(look.attention)
+    for one, tree in zip(explained.sentences, trees):
+        attention = np.zeros_like(one.attention)
         attention[:, tree.heads.index(0) + 1] = 1
-        changed.append(replace(look, attention=attention))
-    return changed
+        changed.append(replace(one, attention=attention))
+    return replace(explained, sentences=changed)
 
 
 def test_heads_at_the_root_and_at_nouns(seen):
-    gold, looks, found = seen
-    table, one = (at_root_and_nouns(looks, found, "share", count, gold) for count in (6, 1))
-    assert len(table) == len(one) == sum(s.label != "<H>" for look in looks for s in look.prediction.spans)
+    gold, explained, found = seen
+    table, one = (at_root_and_nouns(explained, "share", count) for count in (6, 1))
+    assert len(table) == len(one) == sum(len(parse.constituents) for parse in explained.parses)
     for k, row in enumerate(table.itertuples()):
-        tree, attention = gold[row.sentence], looks[row.sentence].attention
+        tree, attention = gold[row.sentence], explained.sentences[row.sentence].attention
         words = [int(head.argmax()) for head in attention]
         roots = [0 < word <= len(tree) and tree.heads[word - 1] == 0 for word in words]
         nouns = [0 < word <= len(tree) and tree.tags[word - 1].startswith("N") for word in words]
@@ -145,7 +144,7 @@ def test_heads_at_the_root_and_at_nouns(seen):
         there = next((c.label for c in tree.constituents if (c.start, c.end) == (row.start, row.end)), "")
         assert row.gold_label == there
     assert one["root"].tolist() != one["root_by_chance"].tolist()
-    for trees, right in ((gold, True), ([look.sentence for look in looks], False)):
-        found_there = at_root_and_nouns(attending(looks, trees), found, "exact", 3, gold)["root"]
+    for trees, right in ((gold, True), (explained.parses, False)):
+        found_there = at_root_and_nouns(attending(explained, trees), "exact", 3)["root"]
         assert (found_there == 3).all() == right, "the root is that of gold"
-    assert trace(attending(looks, gold), found, "exact", 3, looks[3].spans[0], 3, gold)["root"].all()
+    assert trace(attending(explained, gold), "exact", 3, explained.sentences[3].spans[0], 3)["root"].all()

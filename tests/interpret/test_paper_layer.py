@@ -1,4 +1,4 @@
-"""Looks, explanations and views of the paper's layer have the numbers that the scorer used, alone and in any batch."""
+"""Contributions and views of the paper's layer have the numbers that the scorer used."""
 
 from dataclasses import replace
 
@@ -10,20 +10,13 @@ from lalkit import bench
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import NORMS, contributions, normalise
+from lalkit.interpret.contributions import NORMS, normalise
 from lalkit.interpret.paper_layer import PaperLayer, parts_of, without_heads
-from lalkit.interpret.tables import profile
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.perturbation import ablate
 
-
-@pytest.fixture(scope="module")
-def looks(parser, sample):
-    return parser.look(sample[:12])
-
-
-# ---------------------------------------------------------------- effects and looks
+# ---------------------------------------------------------------- contributions
 
 
 def test_without_each_head_against_the_scorer_run_once_per_head():
@@ -47,40 +40,12 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
     assert without_third[:, 2].abs().max() == 0 and parts[:, :5].abs().min() > 0, "each part is of its own slice"
 
 
-def test_raw_sums_and_exact_effects(parser, looks, sample):
-    """Against really taking the head's slice out of every fencepost and scoring the whole chart again."""
+def test_raw_sums_are_of_the_heads_slices(parser, sample):
+    found = parser.explain(sample[:1])
     with torch.inference_mode():
-        output = parser.network(parser.model.collator(sample[:1]))
-        posts, charts = output.posts[0], []
-        for head in range(6):
-            changed = output.posts.clone()
-            changed[:, :, head] = 0
-            charts.append(parser.network.spans(changed)[0])
-    for k, (start, end, label) in enumerate(looks[0].spans):
-        assert looks[0].raw[k] == pytest.approx((posts[end] - posts[start]).sum(-1).numpy(), abs=1e-4)
-        place = start, end, parser.vocab.label_index[label]
-        score = float(output.label_scores[0][place])
-        assert looks[0].scores[k] == pytest.approx(score, abs=1e-3)
-        assert looks[0].exact[k] == pytest.approx([score - float(chart[place]) for chart in charts], abs=1e-3)
-
-
-def test_nothing_depends_on_the_batch(parser, looks, sample):
-    for number in (0, 5, 11):
-        (alone,) = parser.look([sample[number]])
-        assert alone.spans == looks[number].spans and alone.attention.shape == (6, len(alone.sentence) + 2)
-        assert alone.attention.sum(1) == pytest.approx(1, abs=1e-5)
-        for name in ("raw", "exact", "attention"):
-            assert getattr(alone, name) == pytest.approx(getattr(looks[number], name), abs=2e-4)
-
-
-def test_more_spans_can_be_looked_at(parser, sample):
-    (seen,) = parser.look(sample[:1], besides=[[(0, 2, "NP"), (1, 3, "NEVER")]])
-    assert seen.spans[-1] == (1, 3, "NEVER") and np.isnan([*seen.exact[-1], seen.scores[-1]]).all()
-    found = contributions([seen], sample[:1])
-    assert not found.spans["parsed"].iloc[-1] and not found.spans["gold"].iloc[-1]
-    assert len(found.parsed.spans) < len(found.spans) == len(seen.spans)
-    with pytest.raises(LalkitError):
-        contributions([])
+        posts = parser.network(parser.model.collator(sample[:1])).posts[0]
+    for raw, (start, end, _) in zip(found.heads().raw, found.sentences[0].spans):
+        assert raw == pytest.approx((posts[end] - posts[start]).sum(-1).numpy(), abs=1e-4)
 
 
 def test_every_norm_as_it_is_defined():
@@ -98,50 +63,6 @@ def test_every_norm_as_it_is_defined():
     for other, norm in ((exact, "max"), (None, "exact")):
         with pytest.raises(LalkitError):
             normalise(raw, other, norm)
-
-
-# ---------------------------------------------------------------- explanations and pages
-
-
-@pytest.fixture(scope="module")
-def result(parser):
-    return parser.parse("The clerk counted the ballots in the hall.")
-
-
-def test_the_text_names_the_top_head_and_its_most_attended_word(parser, result, sample):
-    seen = result.look
-    start, end, label = seen.spans[0]
-    first = result.explain(label, top=2).split("\n\n")[0]
-    head = int(seen.exact[0].argmax())
-    assert f"most by label head {head} ({seen.exact[0, head]:+.2f})" in first and f"score {seen.scores[0]:.2f}" in first
-    place = int(seen.attention[head].argmax())
-    words = ["the start", *(f"“{w}”" for w in result.sentence.words), "the end"]
-    assert f"attends most to {words[place]} ({seen.attention[head, place]:.0%})" in first
-    assert first.startswith(f"{label} “{' '.join(result.sentence.words[start:end])}”, head word")
-    assert len(result.explain().split("\n\n")) == len(seen.spans)
-    counts = profile(contributions(parser.look(sample[:30])), "exact", "sample train")
-    place, label = next((i, span[2]) for i, span in enumerate(seen.spans) if span[2] in counts["labels"])
-    head, k = int(seen.exact[place].argmax()), counts["labels"].index(label)
-    text = parser.attribution.explain(seen, label, profile=counts)
-    assert f"many sentences it is the top head of {counts['led'][head][k] / counts['all'][k]:.0%} of {label}" in text
-    assert text.count("sample train") == 1
-    assert "sample" not in parser.attribution.explain(seen, label, norm="share", profile=counts), "of another norm"
-
-
-def test_a_page_of_a_result(parser, result, looks, sample, tmp_path):
-    exploration = result.explore()
-    assert "<iframe" in exploration._repr_html_()
-    html = exploration.save(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert html == exploration.html and "ballots" in html and result.explore(gold=result.sentence).html != html
-    for beside in (result, result.sentence):
-        assert result.explore(beside=beside).html.count("<template data-pane=") == 2
-    data = parser.attribution.page(looks[:3], title="Three", model="tiny", gold=sample[:3])
-    assert data["norm"] == "exact" and list(data["norms"]) == list(NORMS)
-    first, gold = data["sentences"][0], sample[0]
-    assert first["sentence"] == looks[0].sentence and len(first["attention"][0]) == len(gold) + 2
-    assert {(s["start"], s["end"], s["label"]) for s in first["spans"]} == set(looks[0].spans)
-    assert first["spans"][0]["values"]["exact"] == pytest.approx(looks[0].exact[0], rel=1e-3, abs=1e-6)
-    assert first["gold"] is gold
 
 
 # ---------------------------------------------------------------- the view of the probes

@@ -21,8 +21,6 @@ from lalkit.chart.constraints import SpanItem
 from lalkit.draw.typed import TypedSentences
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.scores import evaluate
-from lalkit.interpret.source import parsed_spans
-from lalkit.interpret.tables import FIRST
 from tests.draw.local_clients import HOSTILE, get, parse, send
 
 TEXT = "She saw the man with the telescope ."
@@ -48,35 +46,6 @@ def parser(parsers, request):
 @pytest.fixture(scope="module")
 def treebank():
     return lalkit.Treebank.load("sample", "train")[:5]
-
-
-def tables(parser, texts):
-    return [parser.contributions(texts), parser.attention(texts), parser.top_heads(texts, count=2)]
-
-
-def test_every_table_has_the_words(parser, treebank):
-    results = parser.parse_all(treebank)
-    for table in tables(parser, treebank):
-        assert list(table.columns[: len(FIRST)]) == FIRST
-        assert ("position" in table) == ("word_tag" in table)
-        for row in table.drop_duplicates(PLACE).itertuples():
-            sentence, gold = results[row.sentence].sentence, treebank[row.sentence]
-            assert row.id == gold.id and row.text == " ".join(gold.words[row.start : row.end])
-            heads = [i for i in range(row.start, row.end) if not row.start < sentence.heads[i] <= row.end]
-            assert row.head_word == gold.words[heads[0]] and row.length == len(gold)
-            assert (row.tag, row.arc_label) == (sentence.tags[heads[0]], sentence.arc_labels[heads[0]])
-            larger = [c for c in sentence.constituents if c.start <= row.start and row.end <= c.end]
-            assert row.depth == sum((c.start, c.end) != (row.start, row.end) for c in larger)
-            if "position" in table and 0 < row.position <= len(gold):
-                head = sentence.heads[row.position - 1]
-                assert (row.word, row.word_tag) == (gold.words[row.position - 1], sentence.tags[row.position - 1])
-                assert row.word_head == gold.words[head - 1] if head else pd.isna(row.word_head)
-            if row.label is not None:
-                assert row.gold == ((row.start, row.end, row.label) in gold.constituents)
-    assert tables(parser, TEXT)[0]["gold"].isna().all(), "no tree was given"
-    result = parser.parse(treebank[0])
-    pd.testing.assert_frame_equal(result.contributions(), parser.contributions(treebank[:1]))
-    pd.testing.assert_frame_equal(result.attention(), parser.attention(treebank[0]))
 
 
 @pytest.mark.parametrize("at", ["word", "boundary", "span", "head"])
@@ -117,65 +86,6 @@ def test_a_parser_is_evaluated_in_one_line(parser, treebank):
         parser.evaluate(["It rained ."])
 
 
-def test_the_values_are_those_of_the_layer(parsers, treebank):
-    looks = parsers["paper"].look(list(treebank))
-    table = parsers["paper"].contributions(treebank, "share")
-    shares = [value for look in looks for row in abs(look.raw) for value in row / row.sum()]
-    assert table["value"].to_numpy() == pytest.approx(shares, rel=1e-4)
-    found = parsers["span"].contributions(treebank)
-    assert [parsers["span"].vocab.labels[head + 1] for head in found["head"]] == found["label"].tolist()
-    sums, terms = found.groupby(PLACE)["value"].sum(), parsers["span"].terms(list(treebank))
-    wanted = {
-        (place, *span[:2]): parsers["span"].attribution.score(look, span)
-        for place, look in enumerate(terms) for span in look.spans
-    }  # fmt: skip
-    assert sums.to_dict() == pytest.approx(wanted, abs=1e-4)
-
-
-def test_the_parts_of_two_labels_add_up_to_the_difference_of_their_scores(parser, treebank):
-    other, index = parser.vocab.labels[-1], parser.vocab.label_index
-    table = parser.contributions(treebank, against=other)
-    with torch.inference_mode():
-        charts = [parser.network(parser.model.collator([sentence])).label_scores[0] for sentence in treebank]
-    sums = table.groupby([*PLACE, "label"])[["of_label", "of_against", "value"]].sum()
-    scores = [[float(charts[k][i, j, index[name]]) for name in (label, other)] for k, i, j, label in sums.index]
-    assert sums.to_numpy() == pytest.approx(np.array([(a, b, a - b) for a, b in scores]), abs=1e-3)
-    result = parser.parse(TEXT)
-    (page,) = parser.attribution.page([result._look(other)], "", "", against=other)["sentences"]
-    for span, text in zip(page["spans"], result.explain(against=other).split("\n\n"), strict=True):
-        numbers = [float(x) for x in re.findall(r"[+-]\d+\.\d\d", text.partition("difference of")[2])]
-        assert [sum(numbers[1:]), sum(span["against"])] == pytest.approx(numbers[:1] * 2, abs=0.03)
-        assert other == span.get("readings", [{}, {"label": other}])[1]["label"]
-    html = TypedSentences(parser).page({"text": [TEXT], "against": [f" {other}"]})
-    assert html == result.alternatives(1)[0].explore(constrain=True, against=other).html
-    with pytest.raises(LalkitError, match="that is not"):
-        result.explain(other, against=other)
-
-
-def test_the_attention_is_of_sentences_or_of_spans(parsers, treebank):
-    paper, span = (parsers[name].attention(treebank) for name in ("paper", "span"))
-    assert paper.groupby(["sentence", "head"])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
-    assert span.groupby(PLACE)["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
-    assert list(paper.columns) == list(span.columns)
-    inside = parsers["paper"].attention(treebank, "NP")
-    assert (inside["position"] > inside["start"]).all() and (inside["position"] <= inside["end"]).all()
-    both = inside.merge(paper, on=["sentence", "head", "position"], suffixes=("", "_all"))
-    assert len(both) == len(inside) and (both["attention"] == both["attention_all"]).all()
-    assert set(inside["label"]) == set(parsers["span"].attention(treebank, "NP")["label"]) == {"NP"}
-
-
-def test_top_heads_lead(parser, treebank):
-    top, every = parser.top_heads(treebank, "NP", count=2), parser.top_heads(treebank, count=99)
-    assert set(top["label"]) == {"NP"} and (top["rank"].to_numpy().reshape(-1, 2) == [1, 2]).all()
-    if not parser.attribution.head_labels:
-        wanted = parser.contributions(treebank).groupby(PLACE, sort=False)["value"].max()
-        assert every[every["rank"] == 1]["value"].to_numpy() == pytest.approx(wanted.to_numpy())
-    else:
-        assert [parser.vocab.labels[head + 1] for head in top["head"]] == top["head_label"].tolist()
-    spans = sum(len(parsed_spans(r.prediction)) for r in parser.parse_all(treebank))
-    assert len(every) == parser.attribution.heads * spans
-
-
 # ---------------------------------------------------------------- changes of label heads
 
 
@@ -192,8 +102,7 @@ CHANGES = {
 EXPLAINED = {
     "explain": lambda r: r.explain(),
     "explore": lambda r: r.explore(),
-    "contributions": lambda r: r.contributions(),
-    "attention": lambda r: r.attention(),
+    "contrast": lambda r: r.explain(against="S"),
     "readings": lambda r: r.readings,
     "confidence": lambda r: r.confidence(),
     "margin": lambda r: r.margin,
@@ -215,12 +124,12 @@ def test_an_explanation_belongs_to_the_network_that_parsed(parser, treebank, cha
         assert inside.score != before.score and "changed at" in repr(parser)
         refused(before)
         assert all(explain(also_inside) is not None for explain in EXPLAINED.values())
-        pd.testing.assert_frame_equal(also_inside.contributions(), parser.contributions(TEXT))
+        pd.testing.assert_frame_equal(also_inside.explain().table, parser.explain(TEXT).table)
         assert also_inside.readings.best.score == pytest.approx(inside.score, abs=1e-4)
     assert "changed at" not in repr(parser) and all(explain(before) is not None for explain in EXPLAINED.values())
     refused(inside)
     # An explanation from inside the block stays as it was; readings that come from it belong to the changed network, too.
-    assert also_inside.contributions() is not None
+    assert also_inside.explain() is not None
     for reading in also_inside.alternatives(2):
         with pytest.raises(ModelError, match="changed since it parsed"):
             reading.confidence()
@@ -316,7 +225,7 @@ def test_self_attention_is_between_words(parser, treebank, pretrained):
     for one, layer in ((parser, "encoder"), (pretrained, "encoder"), (pretrained, "pretrained")):
         found = one.self_attention(treebank, layer)
         table, array, drawn = found.table, found.arrays[0], found.bertviz()
-        assert {*table} == {*one.attention(treebank), "layer"}
+        assert {*table} == {*one.explain(treebank).attention(), "layer"}
         assert table.groupby(["layer", "head", *PLACE])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
         row = table.query("sentence == 0 and layer == 0 and head == 1 and start == 2")
         assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"]) == drawn["tokens"]

@@ -8,8 +8,8 @@ import torch
 
 from lalkit.api import Parser
 from lalkit.config import override, tiny
-from lalkit.draw import explorer
-from lalkit.errors import LalkitError, ModelError, ParameterError
+from lalkit.errors import LalkitError
+from lalkit.interpret.parts import BOUNDARY, CONSTANT, FIRST, LAST, WORD
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate
 from lalkit.training.loop import train
@@ -26,97 +26,27 @@ def parser(request, tiny_span_parser, tmp_path_factory):
     return Parser.load(folder)
 
 
-def random_spans(sentences, labels, count):
-    torch.manual_seed(0)
-    asked = [[] for _ in sentences]
-    for k in range(count):
-        place = k % len(sentences)
-        start = int(torch.randint(0, len(sentences[place]), ()))
-        end = int(torch.randint(start + 1, len(sentences[place]) + 1, ()))
-        asked[place].append((start, end, labels[int(torch.randint(2, len(labels), ()))]))
-    return asked
-
-
 # ---------------------------------------------------------------- terms
 
 
-def test_the_terms_of_scores_add_up(parser, sample):
-    sentences, found = sample[:12], 0
-    for terms in parser.terms(sentences, besides=random_spans(sentences, parser.vocab.labels, 200)):
-        place, words = ["start", "end", "label"], terms.table[terms.table["term"] == "word"]
-        spans = terms.table.groupby(place)
-        assert spans["value"].sum().to_numpy() == pytest.approx(spans["score"].first().to_numpy(), abs=1e-5)
-        assert words.groupby(place)["attention"].sum().to_numpy() == pytest.approx(np.ones(len(spans)), abs=1e-5)
-        found += len(spans)
-        parse = {(s.start, s.end, s.label) for s in terms.prediction.spans if s.label != "<H>"}
-        assert all({"parse", "second"} <= set(terms.table[terms.table["start"] == s]["role"]) for s, _, _ in parse)
-    assert found >= 200
-    if parser.config.model.span_attention.boundary == "glass":
-        assert set(terms.table["term"]) == {"word", "first", "last", "constant"}, "nothing is hidden"
-
-
-def test_without_a_words_evidence_the_score_is_less_by_its_term(parser, sample):
-    """Really taken out: the evidence is set to zero for every label, and spans are scored again."""
-    sentence = next(s for s in sample if len(s) == 8)
-    (terms,) = parser.terms([sentence])
-    scorer, labels = parser.network.spans, parser.vocab.labels
-    with torch.inference_mode():
-        logits, evidence, *edges = parser.network.eval()(parser.model.collator([sentence])).span_parts
-        for row in terms.table[terms.table["term"] == "word"].itertuples():
-            changed = evidence.clone()
-            changed[0, row.position - 1] = 0
-            scores = scorer.chart((logits, changed, *edges))[0, row.start, row.end]
-            assert float(scores[labels.index(row.label)]) == pytest.approx(row.score - row.value, abs=1e-5)
-            # <H> and the empty label are not constituents.
-            assert row.then_score == pytest.approx(float(scores[2:].max()), abs=1e-5)
-            assert row.then == labels[2 + int(scores[2:].argmax())]
-
-
-def test_the_text_has_the_numbers_of_the_table(parser, sample):
-    """Also the label that comes first without the word: the own label, the second, or another one with its score."""
-    endings = set()
-    for terms in parser.terms(sample[:5]):
-        texts = parser.attribution.explain(terms, top=1).split("\n\n")
-        rows = terms.table[terms.table["role"] == "parse"].groupby(["start", "end", "label"], sort=False)
-        assert len(texts) == len(rows)
-        for text, ((start, end, label), some) in zip(texts, rows):
-            there = terms.table[(terms.table["start"] == start) & (terms.table["end"] == end)]
-            second = there.loc[there["role"] == "second", "label"].to_list()[:1]
-            words = some[some["term"] == "word"]
-            best = words.sort_values("value", key=abs, ascending=False).iloc[0]
-            assert f"score {best['score']:.2f}: its words give {words['value'].sum():+.2f}" in text
-            assert f"(“{best['word']}” {best['value']:+.2f} ({best['attention']:.0%} of the attention))" in text
-            kind = "still" if best["then"] == label else "second" if best["then"] in second else "third"
-            wanted = {"still": "would still come first.", "second": "would come first."}
-            third = f"would come first with {best['then_score']:.2f}."
-            assert not second or text.endswith(f": {best['then']} {wanted.get(kind, third)}")
-            endings.add(kind)
-    assert "still" in endings and len(endings) > 1
-
-
-def test_a_result_has_the_text_and_the_page(parser, tmp_path):
-    result = parser.parse("The clerk counted the ballots in the hall.")
-    seen = parser.attribution.look([result.sentence], probabilities=True)
-    assert result.explain(top=2) == parser.attribution.explain(*seen, top=2) and "probability" in result.explain()
-    html = result.explore(gold=result.sentence).save(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "ballots" in html and "Terms of scores" in html
-    with pytest.raises(ModelError, match="inside the span"):
-        result.look  # noqa: B018
-    explorer(data := parser.attribution.page([result.terms], title="t", model="m"))  # checks that terms add up
-    table, (shown,) = result.terms.table, data["sentences"]
-    assert len(shown["spans"]) == len(result.terms.spans)
-    for span in shown["spans"]:
-        rows = table[(table["start"] == span["start"]) & (table["end"] == span["end"])]
-        for reading, role in zip(span["readings"], ("parse", "second"), strict=True):
-            words = rows[(rows["role"] == role) & (rows["term"] == "word")]
-            assert reading["label"] == words["label"].iloc[0]
-            assert reading["value"] == pytest.approx(words["value"].tolist(), abs=1e-6)
-        assert [label for label, _ in span["then"]] == words["then"].tolist()
-
-
-def test_unknown_labels_are_refused(parser, sample):
-    with pytest.raises(ParameterError, match="'ZZ'"):
-        parser.terms([sample[0]], besides=[[(0, 1, "ZZ")]])
+def test_the_terms_of_any_span_add_up(parser, sample):
+    """Also of spans and labels that no tree has: all the words of a sentence, and each word, as each label."""
+    labels = range(1, len(parser.vocab.labels))
+    for sentence in sample[:12]:
+        n = len(sentence)
+        places = [(0, n), *((i, i + 1) for i in range(n))]
+        spans = torch.tensor([(*place, label) for place in places for label in labels])
+        with torch.inference_mode():
+            output = parser.network.eval()(parser.model.collator([sentence]))
+            parts, sums = parser.attribution.split(output, 0, n, spans)
+        start, end, label = spans.T
+        scores = np.bincount(parts.span, parts.value)
+        assert scores == pytest.approx(output.label_scores[0, start, end, label].numpy(), abs=1e-5)
+        words = parts.where(parts.part == WORD)
+        assert np.bincount(words.span, words.value) == pytest.approx(sums[np.arange(len(spans)), label - 1], abs=1e-9)
+        assert np.bincount(words.span, words.attention) == pytest.approx(1, abs=1e-5)
+    glass = parser.config.model.span_attention.boundary == "glass"
+    assert set(parts.part) == ({WORD, FIRST, LAST, CONSTANT} if glass else {WORD, BOUNDARY})
 
 
 # ---------------------------------------------------------------- the view of the probes
@@ -255,14 +185,14 @@ def test_removing_a_head_is_zero_evidence(changed, sample):
 
 
 def test_the_mean_is_over_all_spans_in_any_batches(changed, sample):
-    """Against the terms of every span, summed one by one."""
+    """Against the sums of every span, one by one."""
     some, labels, sums = sorted(sample, key=len)[20:24], changed.vocab.labels, []
-    asked = [[(i, j, "NP") for i in range(len(s)) for j in range(i + 1, len(s) + 1)] for s in some]
-    for terms in changed.terms(some, besides=asked):
-        words = terms.table[(terms.table["term"] == "word") & (terms.table["label"] == "NP")]
-        sums += words.groupby(["start", "end"])["value"].sum().tolist()
     head = labels.index("NP") - 1
-    assert len(sums) == sum(map(len, asked))
+    for sentence in some:
+        spans = torch.tensor([(i, j, head + 1) for i in range(len(sentence)) for j in range(i + 1, len(sentence) + 1)])
+        with torch.inference_mode():
+            output = changed.network.eval()(changed.model.collator([sentence]))
+            sums += changed.attribution.split(output, 0, len(sentence), spans)[1][:, head].tolist()
     assert float(changed.attribution.mean(some)[head]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
     hooks = changed.attribution.without(head, torch.full((len(labels) - 1,), 1.5))["head at its mean"]
     with changed.network.spans.hooked(**hooks):

@@ -15,7 +15,7 @@ from lalkit.config import override, tiny
 from lalkit.draw.figures import drawn, heads_figure
 from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import by_label, evaluate
-from lalkit.interpret import patching, source
+from lalkit.interpret import layers, patching
 from lalkit.studies import label_heads
 from lalkit.studies.label_heads import TRAINED, HeadsRun, compare_heads, measure, read_runs
 from lalkit.studies.label_heads import tests as make_tests
@@ -95,24 +95,25 @@ def measured(parser, gold, labels=LABELS):
 def test_head_words_and_top_shares_agree_with_a_direct_count(layer, tiny_parser, tiny_span_parser, gold):
     parser = Parser.load(tiny_parser if layer == "paper" else tiny_span_parser)
     source = parser.attribution
-    attribution = source.measure(gold, source.mean(gold))
-    contributions = attribution.contributions
-    assert [(b, span) for b, span, _ in attribution.attention] == [
+    contributions = source.explain(gold, gold=True).heads()
+    contributions = contributions.where(contributions.spans["gold"].to_numpy(bool))
+    attention = [*label_heads._attention(source, gold)]
+    assert [(b, span) for b, span, _ in attention] == [
         (b, (c.start, c.end, c.label)) for b, s in enumerate(gold) for c in s.constituents
     ]
     table, _ = measured(parser, gold)
     for label in LABELS:
-        head, hits, chance = source.head_of(label, attribution), [], []
+        head, hits, chance = source.head_of(label, contributions), [], []
         if layer == "span":
             assert parser.vocab.labels[head + 1] == label
-        for b, (start, end, name), weights in attribution.attention:
+        for b, (start, end, name), weights in attention:
             if name == label and end - start > 1:
                 word = next(s.head for s in to_joint(gold[b]) if (s.start, s.end) == (start, end))
                 hits.append(start + 1 + int(weights[head].argmax()) == word)
                 chance.append(1 / (end - start))
         assert table[TRAINED, label, "on_head_word"] == pytest.approx(100 * np.mean(hits))
         assert table[TRAINED, label, "on_head_word_chance"] == pytest.approx(100 * np.mean(chance))
-        top = contributions.by(source.top_norm).argmax(1)
+        top = contributions.top(contributions.norm)
         own = (contributions.spans["label"] == label).to_numpy()
         assert table[TRAINED, label, "top_share"] == pytest.approx(100 * (top[own] == head).mean())
 
@@ -222,7 +223,7 @@ def test_mixed_heads_have_controls_alone_and_unknown_labels_are_refused(tiny_spa
 
 def test_what_serves_every_layer_names_none():
     """A third layer needs its own file, and its place in `layer_of`."""
-    for module in (label_heads, source, patching):
+    for module in (label_heads, layers, patching):
         assert not re.search("(import|from) .*(paper|span)_layer", inspect.getsource(module))
 
 

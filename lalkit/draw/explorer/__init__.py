@@ -5,10 +5,10 @@ nothing from the network; a policy in its head forbids it. What it shows was com
 
 The data are plain dicts, lists and numbers, and Sentences; those marked with * may be missing.
 
-- A page: title, model, sentences; *norm (the one shown first), *norms (those that can be chosen: name -> what it says),
-  *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full, lean or glass), *constrain,
-  *against (the label with which that of each constituent is compared).
-  Without norms and without a boundary it shows trees alone (`tree_page`).
+- A page: pane (heads, terms or plain), title, model, sentences; *norm (the one shown first), *norms (those that can be chosen:
+  name -> what it says), *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full or
+  glass), *constrain, *against (the label with which that of each constituent is compared).
+  A plain pane shows trees alone (`tree_page`); `lalkit.interpret.page` makes the others.
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
   the words and STOP; the sum is 1), *arc_probabilities, *layers (of self-attention: name -> [heads][from][to], likewise).
 - A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
@@ -69,13 +69,12 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         panes, other = [_against(data, beside), _against(beside, data)], "the other tree"
     payload = []
     for pane in panes:
-        kind = "terms" if "boundary" in pane else "heads" if "norms" in pane else "plain"
         fields = {key: pane[key] for key in ("norm", "norms", "profile", "boundary", "against") if key in pane}
         sentences = []
         for shown in pane["sentences"]:
             spans = in_order(shown["spans"])
             sentences.append(_sentence(shown, spans, compare(shown["sentence"], spans, shown["gold"], other)))
-        payload.append({"kind": kind, "model": pane["model"], "other": other, **fields, "sentences": sentences})
+        payload.append({"kind": pane["pane"], "model": pane["model"], "other": other, **fields, "sentences": sentences})
     kinds = {pane["kind"]: KINDS[pane["kind"]] for pane in payload}
     panels = [f'<template id="panel-{kind}">\n{asset(FOLDER + file)}</template>' for kind, (file, *_) in kinds.items()]
     content = {"constrain": bool(data.get("constrain")), "panes": payload}
@@ -121,7 +120,7 @@ def tree_page(sentences: Iterable[Sentence], title: str, model: str) -> dict:
         heads = [external_head(s.heads, c.start, c.end) for c in s.constituents]
         spans = [{**c._asdict(), "head": None if head is None else head + 1} for c, head in zip(s.constituents, heads)]
         pages.append({"sentence": s, "gold": None, "spans": spans})
-    return {"title": title, "model": model, "sentences": pages}
+    return {"pane": "plain", "title": title, "model": model, "sentences": pages}
 
 
 def _against(data: dict, other: dict) -> dict:
