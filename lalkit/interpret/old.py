@@ -2,8 +2,6 @@
 
 from types import SimpleNamespace
 
-import pandas as pd
-
 
 class Looks(list):
     """The sentences of an explanation."""
@@ -24,7 +22,7 @@ class Looks(list):
                 table = table[table["sentence"] == number]
                 names = {"its first word": "first", "its last word": "last", "its boundaries": "boundary"}
                 terms = table["part"].map(names | {"a constant": "constant"}).fillna("word")
-                look.table = pd.DataFrame(table.assign(term=terms)).reset_index(drop=True)
+                look.table = table.assign(term=terms).reset_index(drop=True)
             self.append(look)
 
 
