@@ -84,6 +84,7 @@ def explorer_data() -> dict:
     led = [[(7 * h + 5 * k) % 40 for k in range(3)] for h in range(HEADS)]
     led[3] = [0, 0, 0]
     return {
+        "pane": "heads",
         "title": "Made-up sentences",
         "model": "no model: values made up by a rule",
         "norm": "share",

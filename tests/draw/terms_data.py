@@ -40,6 +40,7 @@ def terms_data() -> dict:
     """Three sentences of 10, 30 and 60 words, the first two with gold."""
     made = [sentence(10, 3, True), sentence(30, 4, True), sentence(60, 7, False)]
     return {
-        "title": "Made-up sentences", "model": "no model: terms made up by a rule", "boundary": BOUNDARY,
+        "pane": "terms", "title": "Made-up sentences", "model": "no model: terms made up by a rule",
+        "boundary": BOUNDARY,
         "sentences": [with_terms(one) for one in made],
     }  # fmt: skip

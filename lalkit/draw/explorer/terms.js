@@ -6,7 +6,6 @@ const kept = { reading: wholeFrom(0, 3), word: (text) => wholeFrom(1, sentence()
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
   full: "The boundaries add one number, which a scorer of fenceposts computes. The page cannot show what is behind it.",
-  lean: "The boundaries add one number, which a small scorer computes from the first and the last word. The page cannot show what is behind it.",
   glass: "The terms add up to the score: those of the words, those of the first and the last word as edges, and the label's constant.",
 };
 const chosenReading = (of) => Math.min(state.reading, of.readings.length === 1 ? 0 : 2);
