@@ -231,7 +231,7 @@ def chosen(items: Heads, size: int, kind: str = "head", first: int = 0, labels: 
 
 
 def gold_spans(sentences: Sentences) -> list[list[Span]]:
-    """Return the gold constituents of each sentence. Look at these besides the parse (`besides=`) to trace missing spans."""
+    """Return the gold constituents of each sentence."""
     return [[(c.start, c.end, c.label) for c in s.constituents if c.label != GROUP] for s in sentences]
 
 
