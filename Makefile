@@ -57,6 +57,7 @@ book: $(VENV)/.lalkit-book ## make the pages of the course in build/book; open b
 	@echo "==> sphinx"
 	@$(VENV)/bin/python -m lalkit explain "Fed Ready to Inject Big Funds" --model en-news --html book/pages/explorer.html
 	@mkdir -p $(TRY)
+	@cp lalkit/draw/playground.css lalkit/draw/typing.js $(TRY)
 	@$(VENV)/bin/python -m lalkit explain "She saw the man with the telescope." --model en-span --html $(TRY)/explorer.html
 	@$(MAKE) --no-print-directory $(ONNX) 2>/dev/null && $(MAKE) --no-print-directory $(TRY)/model/parser.json || \
 		echo "==> the page to type a sentence (try/index.html) is left out: npm cannot fetch its runtime, onnxruntime-web"
@@ -94,7 +95,7 @@ $(TRY)/model/parser.json: data/models/en-span/model.json lalkit/training/export.
 .PHONY: $(TRY)/build.js
 $(TRY)/build.js:
 	@cd $(@D) && hash_of() { shasum --algorithm 256 "$$@" | cut -c -64; } && printf 'self.BUILD = "%s";\nself.PARSER = "%s";\n' \
-		"$$(cat ../*.* explorer.html ort/* model/* | hash_of)" "$$(hash_of model/parser.json)" > $(@F)
+		"$$(cat ../*.* $$(ls *.css) typing.js explorer.html ort/* model/* | hash_of)" "$$(hash_of model/parser.json)" > $(@F)
 
 release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (an hour)
 	@PYTEST="$(PYTEST)" bash tools/release.sh check

@@ -1054,7 +1054,7 @@ class Parser(OldParser):
                 "draw/playground.html.jinja", model=self.info.get("name", "a parser"), heads=typed.heads, example=typed.example,
                 characters=PAGE_CHARACTERS, trees=PAGE_TREES,
             )  # fmt: skip
-            files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js")}
+            files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js", "typing.js")}
             answers = {"/parse": typed.trees, "/explore": typed.page, "POST /v1/parse": typed.data}
             server = LocalServer({"/": first, **files, **answers}, host, port)
             PLAYGROUNDS[self] = server

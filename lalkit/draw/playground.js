@@ -1,15 +1,8 @@
-"use strict";
 // The state of the page is its address: the form changes the address, and the page shows what the address asks for.
-const byId = (id) => document.getElementById(id);
-const form = byId("form");
-const asked = new URLSearchParams(location.search);
-const percent = (value) => (value && value < 1e-4 ? "< 0.01 %" : `${(100 * value).toPrecision(3)} %`);
+import { find, leastSure, offer, percent, say } from "./typing.js";
 
-function say(text, problem = false) {
-  byId("status").textContent = text;
-  byId("status").className = problem ? "problem" : "";
-  byId("status").hidden = !text;
-}
+const form = find("form");
+const asked = new URLSearchParams(location.search);
 
 function item(text) {
   const element = document.createElement("li");
@@ -44,27 +37,12 @@ function treeLink(tree, index, { number, words }) {
   return entry;
 }
 
-// The sentences of the text, to choose one.
-function showSentences(sentences) {
-  const select = byId("sentence");
-  select.replaceChildren(...sentences.map((text, i) => new Option(`${i + 1} of ${sentences.length}: ${text}`, i + 1)));
-  select.value = asked.get("sentence") ?? "1";
-  byId("choose").hidden = sentences.length < 2;
-}
-
-// The constituents of the tree that are least probable.
-function leastSure({ spans, confidence, words }) {
-  const text = ({ start, end }) => (end - start > 6 ? [...words.slice(start, start + 3), "…", ...words.slice(end - 2, end)] : words.slice(start, end)).join(" ");
-  const rows = spans.map((span, i) => [confidence.spans[i], `${span.label} “${text(span)}”`]);
-  return rows.filter(([p, name]) => p < 0.9 && !name.startsWith("<H>")).sort((a, b) => a[0] - b[0]).slice(0, 3).map(([p, name]) => `${name} ${percent(p)}`);
-}
-
 function facts({ trees, shown, price, changed }) {
-  const unsure = leastSure(shown);
+  const unsure = leastSure(shown, shown.confidence.spans);
   const together = trees.reduce((sum, tree) => sum + Math.exp(tree.log_probability), 0);
   const among = price ? "Among all trees, also those that do not obey, this one" : "This tree";
   const which = trees.length === 1 ? "This structure has" : `These ${trees.length} structures have`;
-  const lines = [`${which} ${percent(together)} of the probability together; ${percent(Math.max(0, 1 - together))} is left. ${among} has the probability ${percent(shown.confidence.tree)}.${unsure.length ? ` Least sure: ${unsure.join(", ")}.` : ""}`];
+  const lines = [`${which} ${percent(together)} of the probability together; ${percent(Math.max(0, 1 - together))} is left. ${among} has the probability ${percent(shown.confidence.tree)}.${unsure && ` Least sure: ${unsure}.`}`];
   const spans = (asked.get("forbid") ?? "").match(/\*\(.*?\)/g);
   if (spans) lines.push(`Forbidden: a constituent over exactly these words, whatever its label: ${spans.join(" ")}.`);
   if (price) lines.push(`The constraints cost ${price.score.toFixed(2)} in score. A tree obeys them with the probability ${percent(Math.exp(price.log_probability))}.`);
@@ -82,13 +60,13 @@ async function show() {
   if (!answer) return say("Python does not answer any more. Start it again.", true);
   if (!answer.ok) return say(await answer.text(), true);
   const data = await answer.json();
-  showSentences(data.sentences);
-  byId("facts").replaceChildren(...facts(data).map(item));
-  byId("trees").replaceChildren(...data.trees.map((tree, i) => treeLink(tree, i, data.shown)));
+  offer(data.sentences, asked.get("sentence") ?? "1");
+  find("facts").replaceChildren(...facts(data).map(item));
+  find("trees").replaceChildren(...data.trees.map((tree, i) => treeLink(tree, i, data.shown)));
   say("The tree is being drawn.");
-  byId("explorer").addEventListener("load", () => say(""), { once: true });
-  byId("explorer").src = `explore?${asked}`;
-  byId("answer").hidden = false;
+  find("explorer").addEventListener("load", () => say(""), { once: true });
+  find("explorer").src = `explore?${asked}`;
+  find("answer").hidden = false;
 }
 
 // Leave empty fields out of the address. The text as it was keeps its chosen sentence.
@@ -98,14 +76,14 @@ form.addEventListener("formdata", ({ formData }) => {
 });
 
 // Another sentence of the text: constraints belong to one sentence.
-byId("sentence").addEventListener("change", ({ target }) => {
+find("sentence").addEventListener("change", ({ target }) => {
   for (const name of ["require", "forbid", "tree"]) asked.delete(name);
   location.search = link("", { sentence: target.value }).search;
 });
 
 // A constraint that was clicked in the explorer: {forbid: "*(2,4)"} or {require: "NP(2,4)"}.
 window.addEventListener("message", ({ source, data }) => {
-  if (source !== byId("explorer").contentWindow || typeof data !== "object") return;
+  if (source !== find("explorer").contentWindow || typeof data !== "object") return;
   for (const name of ["require", "forbid"]) {
     if (typeof data?.[name] !== "string") continue;
     form.elements[name].value = `${form.elements[name].value} ${data[name]}`.trim();
@@ -113,7 +91,7 @@ window.addEventListener("message", ({ source, data }) => {
   }
 });
 
-byId("options").open = [...asked.keys()].some((name) => ["form", "require", "forbid", "without", "against", "k"].includes(name));
+find("options").open = [...asked.keys()].some((name) => ["form", "require", "forbid", "without", "against", "k"].includes(name));
 for (const [name, value] of asked) if (form.elements.namedItem(name)) form.elements[name].value = value;
 if (asked.get("text")) show();
-else byId("text").focus();
+else find("text").focus();

@@ -1,5 +1,6 @@
 // The page in which a sentence is typed. Its address is its state: #text=...&sentence=2, and what the explorer shows of it.
-const find = (id) => document.getElementById(id);
+import { find, leastSure, offer, say as tell } from "./made/typing.js";
+
 const SIMD = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11]);
 const EXPLORER = "made/explorer.html";
 const frame = find("explorer");
@@ -10,9 +11,7 @@ const shell = fetch(EXPLORER).then((answer) => answer.text()).catch(() => "");
 let shown = ""; // the address of what the frame shows
 
 function say(text, problem = false) {
-  find("status").textContent = text;
-  find("status").className = problem ? "problem" : "";
-  find("status").hidden = !text;
+  tell(text, problem);
   find("loading").hidden = true;
   if (problem) find("answer").hidden = true; // that of an earlier sentence
 }
@@ -23,8 +22,6 @@ function giveUp(text) {
   frame.src = EXPLORER; // with the sentence that it was made with
   find("answer").hidden = false;
 }
-
-const percent = (p) => (p < 0.001 ? "< 0.1 %" : `${(100 * p).toPrecision(3)} %`);
 
 function ask() {
   const text = asked.get("text") ?? "";
@@ -61,14 +58,10 @@ async function show(answer) {
   const { sentences, chosen, sure, tree } = answer;
   const html = await shell;
   if (!html.includes(' id="data"')) return say("The file made/explorer.html is damaged or missing: reload the page; if that does not help, make the book again (make book).", true);
-  find("sentence").replaceChildren(...sentences.map((text, i) => new Option(`${i + 1} of ${sentences.length}: ${text}`, i + 1)));
-  find("sentence").value = chosen;
-  find("choose").hidden = sentences.length < 2;
-  const words = ({ start, end }) => (end - start > 6 ? [...tree.words.slice(start, start + 3), "…", ...tree.words.slice(end - 2, end)] : tree.words.slice(start, end)).join(" ");
-  const shares = tree.spans.map((span, i) => [sure.spans[i], `${span.label} “${words(span)}”`]).filter(([, name]) => !name.startsWith("<H>"));
-  const unsure = shares.filter(([p]) => p < 0.9).sort((a, b) => a[0] - b[0]).slice(0, 3);
-  const least = unsure.length ? `Least sure: ${unsure.map(([p, name]) => `${name} ${percent(p)}`).join(", ")}.` : "By its own estimate, the parser is sure of every constituent (90 % or more). It can still be wrong.";
-  find("facts").textContent = shares.length ? least : "";
+  offer(sentences, chosen);
+  const unsure = leastSure(tree, sure.spans);
+  const least = unsure ? `Least sure: ${unsure}.` : "By its own estimate, the parser is sure of every constituent (90 % or more). It can still be wrong.";
+  find("facts").textContent = tree.spans.length ? least : "";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
   URL.revokeObjectURL(shown);
   shown = URL.createObjectURL(new Blob([filled(html, answer.data)], { type: "text/html" }));

@@ -4,8 +4,8 @@ const BOOK = `lalkit ${registration.scope} `; // other books of this server have
 const KEPT = BOOK + BUILD;
 const MODEL = "made/model/model.onnx";
 const FILES = [
-  "./", "index.html", "page.js", "page.css", "worker.js", "network.js", "sha256.js", "tokens.js", "wordpiece.js", "parse.js", "chart.js",
-  "decode.js", "sums.js", "made/build.js", "made/explorer.html", "made/model/parser.json",
+  "./", "index.html", "page.js", "worker.js", "network.js", "tokens.js", "wordpiece.js", "parse.js", "chart.js",
+  "decode.js", "sums.js", "made/build.js", "made/playground.css", "made/typing.js", "made/explorer.html", "made/model/parser.json",
   "made/model/tokenizer.json", "made/ort/ort.wasm.bundle.min.mjs", "made/ort/ort-wasm-simd-threaded.wasm",
 ];
 

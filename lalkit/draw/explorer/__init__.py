@@ -84,7 +84,6 @@ def explorer(data: dict, beside: dict | None = None) -> str:
         "model": svg.escape(" | ".join(pane["model"] for pane in panes)),
         "style": asset(FOLDER + "page.css").replace("FONTS", svg.CSS),
         "aside": ", ".join(aside for _, aside, *_ in kinds.values()),
-        "install": svg.INSTALL,
         "other": other,
         "panels": "\n".join(panels),
         "caution": "".join(f"<p>{caution}</p>" for *_, caution in kinds.values()),

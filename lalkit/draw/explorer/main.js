@@ -135,19 +135,6 @@ function beginning(words) {
   return words.length > 7 ? `${text} …` : text;
 }
 
-// Whether the fonts draw two Chinese characters in the same way: as the box of a missing character.
-function lacksChinese() {
-  const pair = [...new Set(sentences.flatMap((item) => item.words).join("").match(/\p{Script=Han}/gu))].slice(0, 2);
-  const pictures = pair.map((character) => {
-    const canvas = make("canvas", { width: 30, height: 30 });
-    const context = canvas.getContext("2d");
-    context.font = `20px ${getComputedStyle(document.body).fontFamily}`;
-    context.fillText(character, 2, 24);
-    return canvas.toDataURL();
-  });
-  return pair.length === 2 && pictures[0] === pictures[1];
-}
-
 const prefersDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 const keys = {
   n: () => showSentence(shown.sentence + 1), p: () => showSentence(shown.sentence - 1),
@@ -160,7 +147,6 @@ sentences.forEach((item, i) => {
   find("sentence").append(make("option", { value: i }, `${id}: ${beginning(item.words)}`));
 });
 find("size").value = "fit"; // a browser may remember what was chosen before a reload
-find("fonts").hidden = !lacksChinese();
 find("errors").hidden = !sentences.some((item) => item.comparison);
 find("sentence").addEventListener("change", (event) => showSentence(Number(event.target.value)));
 for (const [id, key] of Object.entries({ previous: "p", next: "n", dark: "d", large: "l", "help-button": "?", "next-error": "e" })) {
