@@ -14,7 +14,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 from xml.sax import saxutils
 
@@ -77,23 +77,19 @@ def document(width: float, height: float, parts: Iterable[str], title: str) -> s
 
 
 def text(
-    x: float, y: float, string: str, size: float, *, colour: str = BLACK, bold: bool = False, tip: str = "", **more: Any
+    x: float, y: float, string: str, size: float, *, colour: str = BLACK, bold: bool = False, tip: str = ""
 ) -> str:
-    """Return text that is centred at x and has its baseline at y. tip: shown where a pointer rests.
-
-    more: attributes, as `element` takes them.
-    """
+    """Return text that is centred at x and has its baseline at y. tip: shown where a pointer rests."""
     title = element("title", escape(tip)) if tip else ""
     weight = "bold" if bold else None
     return element(
         "text", title, escape(string), x=x, y=y, font_size=size, fill=colour, font_weight=weight, text_anchor="middle",
-        **more,
     )  # fmt: skip
 
 
-def path(commands: str, *, colour: str = LINE, width: float = 1.2, kind: str = "", **more: Any) -> str:
-    """Return an open line. kind: its class, for style sheets. more: attributes, as `element` takes them."""
-    return element("path", class_=kind or None, d=commands, fill="none", stroke=colour, stroke_width=width, **more)
+def path(commands: str, *, colour: str = LINE, width: float = 1.2, kind: str = "") -> str:
+    """Return an open line. kind: its class, for style sheets."""
+    return element("path", class_=kind or None, d=commands, fill="none", stroke=colour, stroke_width=width)
 
 
 def number(value: float) -> str:

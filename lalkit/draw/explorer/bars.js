@@ -46,7 +46,8 @@ function showBars() {
   const heads = ranked(of);
   const scored = state.norm === "exact" && of.score !== undefined; // only this norm is a part of the score
   const all = sentence().spans.flatMap((one) => (one.values?.[state.norm] ? values(one) : [])); // one scale for all constituents
-  const ends = [0, ...all, ...(state.norm === AGAINST ? (of.against ?? []) : [])];
+  const whole = scored ? sentence().spans.map(({ score }) => score ?? 0) : []; // so that the bars show how little one head is of a score
+  const ends = [0, ...all, ...whole, ...(state.norm === AGAINST && of.against ? [...of.against, sum(of.against)] : [])];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const listed = state.allHeads ? heads : heads.slice(0, FEW);
   byId("bars").append(...(scored ? scoreLine(of.label, of.score) : []));

@@ -18,7 +18,11 @@ function draw(sentence, isFolded, isHidden) {
   const places = boxPlaces(sentence, nodes, base);
   const hidden = (...children) => shape("g", { "aria-hidden": "true" }, ...children);
   return shape(
-    "svg", { class: "parse", width: width + 2 * side, height, viewBox: `${-side} 0 ${width + 2 * side} ${height}`, role: "tree", "aria-label": `Constituents of: ${sentence.words.join(" ")}` },
+    "svg",
+    {
+      class: "parse", width: width + 2 * side, height, viewBox: `${-side} 0 ${width + 2 * side} ${height}`,
+      role: "tree", "aria-label": `Constituents of: ${sentence.words.join(" ")}`,
+    },
     shape("desc", {}, `Dependencies: ${depends(sentence)}.`),
     shape("rect", { class: "ground", x: -side, y: 0, width: width + 2 * side, height }),
     hidden(shape("rect", { class: "shade", y: base - 16, height: TAG_TO_WORD + 24 }), ...cellsOf(columns, xs, base + TAG_TO_WORD, width)),
@@ -74,7 +78,8 @@ function linesOf({ tags }, nodes, base) {
   const line = (node, child) => {
     const end = y(child) - (child.level ? LABEL : tags ? TAG : WORD - TAG_TO_WORD);
     const bend = node.level - child.level === 1 ? end : y(node) + LEVEL - LABEL; // straight down below the next level's labels
-    return shape("path", { class: node.head && child.head === node.head ? "line head" : "line", d: `M${node.x} ${y(node) + LINE_GAP} L${child.x} ${bend}${end > bend ? ` V${end}` : ""}` });
+    const kind = node.head && child.head === node.head ? "line head" : "line";
+    return shape("path", { class: kind, d: `M${node.x} ${y(node) + LINE_GAP} L${child.x} ${bend}${end > bend ? ` V${end}` : ""}` });
   };
   const lines = drawn.flatMap((node) => node.children.filter((child) => child.head !== false).map((child) => line(node, child)));
   const labels = drawn.map((node) => write("label", node.x, y(node), LABEL, node.label, `${node.label}: words ${node.of.start + 1} to ${node.of.end}`));
@@ -103,7 +108,8 @@ function arcOf({ comparison, arc_probabilities: probabilities }, { dependent, he
   const d = head
     ? `M${start} ${y} V${turn} Q${start} ${far} ${start + way} ${far} H${x - way} Q${x} ${far} ${x} ${turn} V${neck}`
     : `M${x} ${far} V${neck}`;
-  return [shape("path", { class: `arc${kind}`, d, "data-arc": dependent, "data-head": head }), shape("polygon", { class: "arrow", points: `${x},${y} ${x - 3.5},${neck} ${x + 3.5},${neck}` })];
+  const line = shape("path", { class: `arc${kind}`, d, "data-arc": dependent, "data-head": head });
+  return [line, shape("polygon", { class: "arrow", points: `${x},${y} ${x - 3.5},${neck} ${x + 3.5},${neck}` })];
 }
 
 function labelOf({ label, head, to, from, level, offsets }, xs, base) {

@@ -62,7 +62,7 @@ function showTerms(of) {
   byId("reading").value = chosenReading(of);
   const { words, edges, label, score } = reading(of);
   const all = [...words, ...edges];
-  const ends = [0, ...all.map((term) => term.value)];
+  const ends = [0, score, ...all.map((term) => term.value)];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const terms = state.order === "size" ? [...all].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)) : all;
   const listed = state.allTerms ? terms : terms.slice(0, FEW);

@@ -69,7 +69,7 @@ const say = (text) => {
 
 const numbers = (text) => text.match(/-?[\d.]+/g).map(Number);
 
-// The score of a constituent, above the bars of its parts. The bars are as long as their parts, the longest one whole.
+// The score of a constituent, above the bars of its parts, which have one scale with it.
 const scoreLine = (label, score) => [make("li", { className: "score" }, `Score of ${label}: ${plain(score)}`)];
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
