@@ -520,6 +520,22 @@ def numbers_of_trees():
     return [round(math.exp(all_trees.log_partition)) for all_trees in equal]  # every tree weighs the same
 
 
+@exercise("12.3")
+def check_useless_heads(answer):
+    """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
+    means = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'").groupby("of")["value"].mean()
+    change, judge = pair(answer, "change", "judge")
+    need(all(isinstance(part, str) for part in (change, judge)), "a part is no text.", 'Write both, such as "same".')
+    need(judge.strip() in means.index, "there is no such judge.", "Copy its name from the table.")
+    useless = [name for name in means.index if name.startswith("counted + ") and name != "counted + heads"]
+    remedy = "Which judge has numbers of other constituents?"
+    need(judge.strip() in useless, "this judge has no useless numbers.", remedy)
+    truth = "smaller" if means[useless].max() < means["counted"] else "larger"
+    wrong = "the AUC does something else.", "What does a judge learn from noise on dev?"
+    words = "the change is another word.", "Write same, smaller or larger."
+    need_one_of(change, ("same", "smaller", "larger"), truth, *wrong, *words)
+
+
 # ---------------------------------------------------------------- 13: the meaning of heads
 
 
@@ -717,7 +733,7 @@ def check_pairs(answer):
 @exercise("22.1")
 def check_chinese_clauses(answer):
     """Check the head that leads the most Chinese SBARs in our tables, and the percent of them."""
-    table = pd.read_csv(repository() / "figures/across-languages.csv").query("spans == 'arcs'")
+    table = pd.read_csv(repository() / "figures/across-languages.csv")
     row = table.query("language == 'Chinese' and label == 'SBAR'").iloc[0]
     leader, percent = pair(answer, "leader", "percent")
     number = isinstance(percent, (Real, np.generic)) and not isinstance(percent, (bool, np.bool_))
@@ -747,10 +763,10 @@ def check_most_alike(answer):
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
 
 
-# ---------------------------------------------------------------- 20, 21b, 24, 25: the layer, probes, and what measures say
+# ---------------------------------------------------------------- 20, 21b, 24: the layer, probes, and what measures say
 
 
-@exercise("20.3", "Each row: one over the number of words, and 0 behind the end of the sentence.")
+@exercise("20.2", "Each row: one over the number of words, and 0 behind the end of the sentence.")
 def uniform_rows():
     """A function of (attention [B, heads, N, N], mask [B, N]) returns uniform attention of the same shape."""
     cases = []
@@ -800,19 +816,3 @@ def most_different() -> tuple[tuple[str, ...], str]:
         terms[-1] += last[-1] - layer.boundary.last.bias[second]
     words = sentence.words[whole.start : whole.end]
     return words, words[int(terms.abs().argmax())]
-
-
-@exercise("25.2")
-def check_useless_heads(answer):
-    """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
-    means = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'").groupby("of")["value"].mean()
-    change, judge = pair(answer, "change", "judge")
-    need(all(isinstance(part, str) for part in (change, judge)), "a part is no text.", 'Write both, such as "same".')
-    need(judge.strip() in means.index, "there is no such judge.", "Copy its name from the table.")
-    useless = [name for name in means.index if name.startswith("counted + ") and name != "counted + heads"]
-    remedy = "Which judge has numbers of other constituents?"
-    need(judge.strip() in useless, "this judge has no useless numbers.", remedy)
-    truth = "smaller" if means[useless].max() < means["counted"] else "larger"
-    wrong = "the AUC does something else.", "What does a judge learn from noise on dev?"
-    words = "the change is another word.", "Write same, smaller or larger."
-    need_one_of(change, ("same", "smaller", "larger"), truth, *wrong, *words)

@@ -119,7 +119,7 @@ def study_heads(
         sentences: The number of sentences of the split, evenly spread; 0 means all.
         probed: The number of sentences for the probes; 0 means the controls alone.
         rounds: The number of random permutations of each attention.
-        out: The folder for the tables and the figure.
+        out: The folder for the tables and the page.
     """
     from lalkit.studies.label_heads import compare_heads, read_runs, write
 

@@ -28,9 +28,6 @@ BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = vars(
 ).values()  # until all lessons use COLOURS
 HEAT = "cividis"
 NOTHING = "nothing"  # beside a missing span, and beside an extra one
-TRAINED = "as trained"
-CHANGED = ["uniform attention", "zeroed", "swapped sentences"]  # controls that every layer has
-OF_LABELS = {"label_f1": "this label", "label_f1_of_others": "all other labels"}  # measures, and their names
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
@@ -152,40 +149,6 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     return figure
 
 
-def heads_figure(table: pd.DataFrame) -> Figure:
-    """Draw how much F1 a parser loses if what its label heads attend to is changed, a row for each system.
-
-    On the left the whole parse, under the controls CHANGED; every point is one seed. On the right each label with its head at
-    its mean, beside all other labels; every point is a label, the mean over seeds. Without labels, the left panel stands alone.
-    The axis is linear up to 1 point, and then logarithmic.
-
-    table: the columns system, seed, what, label, measure and value, as `lalkit study heads` writes them.
-    """
-    keys = ["system", "seed", "label", "measure"]
-    table = table.merge(table.loc[table["what"] == TRAINED, [*keys, "value"]], "left", keys, suffixes=("", "_trained"))
-    table["lost"] = table["value_trained"] - table["value"]
-    parses = table[(table["measure"] == "f1") & table["what"].isin(CHANGED)]
-    labels = table[(table["what"] == "head at its mean") & table["measure"].isin(OF_LABELS)]
-    labels = labels.groupby(["system", "label", "measure"], sort=False)["lost"].mean().reset_index()
-    labels["measure"] = labels["measure"].map(OF_LABELS)
-    systems = list(parses["system"].unique())  # the others have no label heads
-    count = 2 if len(labels) else 1
-    figure, panels = side_by_side(count, 5.5 * count + 1, 0.5 * len(systems) + 1.7, sharex=True, sharey=True)
-    parts = [(parses, "what", CHANGED, "the parse, with other attention or contexts"),
-             (labels, "measure", list(OF_LABELS.values()), "a label, with its head at its mean")]  # fmt: skip
-    for axis, (rows, hue, names, title) in zip(panels, parts):
-        sns.stripplot(rows, x="lost", y="system", order=systems, hue=hue, hue_order=names, palette=PALETTE, dodge=True,
-                      jitter=False, size=6, alpha=0.8, ax=axis)  # fmt: skip
-        axis.axvline(0, color="black", lw=0.8)
-        axis.set_xscale("symlog", linthresh=1)
-        axis.set_xlim(min(-1, 1.2 * table["lost"].min()), 100)
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.hlines(np.arange(1, len(systems)) - 0.5, *axis.get_xlim(), color="#DDDDDD", lw=0.6)
-        sns.move_legend(axis, "lower center", bbox_to_anchor=(0.5, 1), ncols=3, title=title, frameon=False)
-        _small_labels(axis, "points of F1 lost (from 1 on, a logarithmic axis)")
-    return figure
-
-
 def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
     """Draw how often the top label head of each label leads its constituents: a panel for each measure, a mark for each parser.
 
@@ -246,23 +209,6 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def readings_figure(table: pd.DataFrame) -> Figure:
-    """Draw the most probable readings of sentences as bars, a panel for each sentence.
-
-    table: the columns sentence, reading (a text that says how it differs from the first), and probability.
-    """
-    use_fonts(table["sentence"])
-    percent = table.assign(percent=100 * table["probability"])
-    height = 0.3 * len(table) / table["sentence"].nunique() + 0.8
-    style = {"kind": "bar", "sharey": False, "color": COLOURS.blue, "height": height, "aspect": 10 / height}
-    grid = sns.catplot(percent, x="percent", y="reading", row="sentence", **style)
-    grid.set_titles("").set(ylabel="", xlim=(0, 1.15 * percent["percent"].max()))
-    for axis, sentence in zip(grid.axes.flat, grid.row_names):
-        axis.set_title(sentence, loc="left", fontsize=10)
-        axis.bar_label(axis.containers[0], fmt=" %.1f %%", fontsize=8)
-    return grid.figure
-
-
 def span_triangle(
     axis: Axes,
     words: Sequence[str],
@@ -301,11 +247,6 @@ def save(figure: Figure, table: pd.DataFrame, path: Path) -> None:
     """Save a figure as PATH.png, and beside it the table that it shows as PATH.csv, with the names of its rows if it has any."""
     figure.savefig(f"{path}.png", dpi=150)
     table.to_csv(f"{path}.csv", index=not isinstance(table.index, pd.RangeIndex))
-
-
-def drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table of label heads that `heads_figure` draws."""
-    return table[table["measure"].isin(["f1", *OF_LABELS])]
 
 
 def side_by_side(

@@ -50,7 +50,7 @@ from entmax import entmax15, sparsemax
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lalkit.config import LabelAttentionConfig
+from lalkit.config import LabelAttentionConfig, from_dict
 from lalkit.network.encoder import HookedModule, PartitionedLinear, block_einsum, halve, xavier
 from lalkit.network.residual_norm import residual_norm
 
@@ -89,8 +89,7 @@ class Masks:
 class LabelAttention(HookedModule):
     """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
 
-    >>> from lalkit.config import LabelAttentionConfig
-    >>> layer = lalkit.LabelAttention(LabelAttentionConfig(heads=5, d_out=16), 32, 32)
+    >>> layer = lalkit.LabelAttention({"heads": 5, "d_out": 16}, 32, 32)
     >>> y, attention = layer(torch.zeros(1, 7, 64), torch.ones(1, 7, dtype=torch.bool))
     >>> y.shape, attention.shape
     (torch.Size([1, 7, 5, 16]), torch.Size([1, 5, 7]))
@@ -108,8 +107,9 @@ class LabelAttention(HookedModule):
     points = {"attention": "batch head position", "contexts": "batch head dim", "output": "batch position head dim"}
     query: Any  # a parameter; with query='matrix' a `PartitionedLinear`
 
-    def __init__(self, config: LabelAttentionConfig, d_content: int, d_position: int):
+    def __init__(self, config: LabelAttentionConfig | dict, d_content: int, d_position: int):
         super().__init__()
+        config = from_dict(LabelAttentionConfig, config, "settings") if isinstance(config, dict) else config
         self.config, heads = config, config.heads
         self.sizes, whole = (d_content, d_position), (d_content + d_position,)
         d_model, self.inner = (

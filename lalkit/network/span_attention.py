@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lalkit.config import SpanAttentionConfig
+from lalkit.config import SpanAttentionConfig, from_dict
 from lalkit.errors import ModelError
 from lalkit.network.encoder import HookedModule, xavier
 from lalkit.network.scores import Parts, SpanScorer, at_least_float
@@ -59,8 +59,7 @@ class EdgeScorer(nn.Module):
 class SpanLabelAttention(HookedModule):
     """Score labelled spans, like a `SpanScorer`. The empty label (index 0) scores 0.
 
-    >>> from lalkit.config import SpanAttentionConfig
-    >>> layer = lalkit.SpanLabelAttention(SpanAttentionConfig(boundary="glass"), 64, 0, 4, 0.0)
+    >>> layer = lalkit.SpanLabelAttention({"boundary": "glass"}, 64, 0, 4, 0.0)
     >>> layer(torch.zeros(1, 7, 64)).shape
     torch.Size([1, 8, 8, 4])
 
@@ -70,9 +69,10 @@ class SpanLabelAttention(HookedModule):
     points = {"logits": "batch word label", "evidence": "batch word label"}
     boundary: SpanScorer | EdgeScorer
 
-    def __init__(self, config: SpanAttentionConfig, features: int, hidden: int, labels: int, dropout: float):
+    def __init__(self, config: SpanAttentionConfig | dict, features: int, hidden: int, labels: int, dropout: float):
         """features: of a word's vector. hidden: of the full boundary scorer. labels: their number, with the empty one."""
         super().__init__()
+        config = from_dict(SpanAttentionConfig, config, "settings") if isinstance(config, dict) else config
         self.config, heads = config, labels - 1
         self.key = nn.Linear(features, config.d_key, bias=False)
         self.query = nn.Parameter(xavier(heads, config.d_key))

@@ -7,9 +7,7 @@ an interrupted comparison continues.
 
 from __future__ import annotations
 
-import gzip
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,14 +22,13 @@ from torch import Tensor
 
 from lalkit.api import Parser
 from lalkit.config import Config, from_dict
-from lalkit.draw.figures import drawn, heads_figure
-from lalkit.draw.pages import png, render
+from lalkit.draw.pages import render
 from lalkit.errors import CorpusError, JointError, LalkitError, ParameterError
 from lalkit.evaluation.evalb import COLLINS
 from lalkit.evaluation.provenance import code_hash, json_hash
 from lalkit.evaluation.scores import by_label, evaluate
-from lalkit.evaluation.statistics import COUNTS, holm, paired_test, welch
-from lalkit.files import find_json, write_bytes, write_json, write_text
+from lalkit.evaluation.statistics import holm, paired_test, welch
+from lalkit.files import find_json, write_json, write_text
 from lalkit.interpret import layer_of
 from lalkit.interpret.contributions import Contributions, Span
 from lalkit.interpret.layers import Explainer, gold_spans
@@ -52,11 +49,9 @@ TESTED = ("f1", "uas")  # the scores that are tested
 MARGIN = 0.3  # points: two means that differ by less count as equal, see `lalkit.evaluation.statistics.welch`
 MEANS = 200  # training sentences over which means are taken
 LABELS = 6  # the number of labels to look at, the most frequent ones, if none are named
-SPEED = "sentences_per_second"
 VIEWED = 20  # sentences probed at a time
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")
 TESTS = ["family", "system", "what", "measure", "runs", "difference", "low", "high", "p", "p_holm", "equal_p"]
-COUNTED = list(dict.fromkeys(column for score in TESTED for column in COUNTS[score]))
 # Unlike in COLLINS.prm, ADVP and PRT are two labels here, because each of the two has a label head.
 APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())
 Row = tuple[str, str, str, float]  # what, label, measure, value
@@ -71,15 +66,10 @@ class HeadsRun(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The result of a comparison.
-
-    table: the `COLUMNS`, a number in each row. tests: see `tests`. counts: of every run, control and sentence, the `COUNTED`
-    numbers, so that intervals can be computed again.
-    """
+    """The result of a comparison. table: the `COLUMNS`, a number in each row. tests: see `tests`."""
 
     table: pd.DataFrame
     tests: pd.DataFrame
-    counts: pd.DataFrame
 
 
 def read_runs(places: Sequence[str]) -> list[HeadsRun]:
@@ -133,7 +123,7 @@ def system_of(config: Config) -> str:
 
 def measure(
     parser: Parser, gold: Sequence[Sentence], train: Sequence[Sentence], labels: Sequence[str], probed: int, rounds: int
-) -> tuple[list[Row], pd.DataFrame]:
+) -> list[Row]:
     """Measure a parser as trained, under all controls, without the head of each label, and with the probes.
 
     The heads of labels and the probes are left out where the parts of heads are mixed, such as by a feed-forward after them.
@@ -141,16 +131,12 @@ def measure(
     Args: gold: the sentences to parse. train: the sentences over which means are taken. labels: those whose head is taken out.
         probed: the number of sentences for the probes, spread evenly; 0: the controls alone. rounds: permutations of each
         attention.
-    Returns: the rows; and for the parser as trained and for every control the counts of every sentence (what, `COUNTED`).
     Raises: ModelError for a parser whose heads do not have one context each for a sentence.
     """
-    _parse(parser, gold[:2])  # Kernels are compiled now, before the time is taken.
-    start = time.process_time()  # Other work on the machine does not count here.
     trained = _parse(parser, gold)
-    seconds = time.process_time() - start
     evaluations = {TRAINED: evaluate(gold, trained)}
     source = parser.attribution if layer_of(parser.config.model) and parser.attribution.attends else None
-    rows: list[Row] = [(TRAINED, "", SPEED, len(gold) / seconds)]
+    rows: list[Row] = []
     weights = [p for p in parser.network.parameters() if p.requires_grad]
     for name, tensors in (("parameters", weights), ("head_parameters", source.weights() if source else [])):
         rows.append((TRAINED, "", name, sum(x.numel() for x in tensors)))
@@ -178,14 +164,13 @@ def measure(
     for name, evaluation in evaluations.items():
         summary = evaluation.summary()
         rows += [(name, "", key, summary[key]) for key in ("f1", "uas", "las") if summary[key] is not None]
-    tables = [e.table()[COUNTED].fillna(0).astype(int).assign(what=name) for name, e in evaluations.items()]
-    return rows, pd.concat(tables, ignore_index=True)
+    return rows
 
 
-def usual_labels(gold: Sequence[Sentence], count: int | None = LABELS) -> list[str]:
-    """Return the most frequent labels of gold constituents (None: all labels), without unary chains."""
+def usual_labels(gold: Sequence[Sentence]) -> list[str]:
+    """Return the most frequent labels of gold constituents, without unary chains."""
     names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
-    return list(names.value_counts().index[:count])
+    return list(names.value_counts().index[:LABELS])
 
 
 def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -291,7 +276,6 @@ def compare_heads(
     split: str = "test",
     *,
     sentences: int = 0,
-    labels: Sequence[str] | None = None,
     probed: int = 40,
     rounds: int = 20,
     keep: str | Path | None = None,
@@ -299,41 +283,33 @@ def compare_heads(
     """Measure every run on a split of a treebank, and test the differences.
 
     Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
-        evenly over the split; 0 means all. labels: those whose heads are taken out; None: the most frequent. probed: the number
-        of sentences for the probes. rounds: permutations of each attention. keep: a folder for what was measured of each run.
-    Raises: LalkitError, with the run's folder, if its heads do not have one context each; for a label that the sentences do not
-        have; and for sentences without constituents.
+        evenly over the split; 0 means all. probed: the number of sentences for the probes. rounds: permutations of each
+        attention. keep: a folder for what was measured of each run.
+    Raises: LalkitError, with the run's folder, if its heads do not have one context each; and for sentences without
+        constituents.
     """
     gold = with_constituents(treebank, split, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
-    labels = list(labels) if labels else usual_labels(gold)
-    there = {c.label for s in gold for c in s.constituents}
-    if absent := [label for label in labels if label not in there]:
-        problem = f"no constituent of these sentences is {absent[0]!r}"
-        remedy = f"Labels: {', '.join(usual_labels(gold, None))}."
-        raise LalkitError(problem, where=f"{treebank} {split}", remedy=remedy)
+    labels = usual_labels(gold)
     # What the measurements depend on besides the parser.
     common = [[repr(s) for s in gold], [repr(s) for s in train], labels, probed, rounds, code_hash()]
-    rows, counts = [], []
+    rows = []
     for run in runs:
         file = Path(keep or "") / f"{json_hash([fingerprint(run.folder), common])[:16]}.json"
         kept = find_json(file, nan=True) if keep else None
         logger.info("%s, seed %s ...%s", run.system, run.seed, " measured before" if kept else "")
         if kept:
-            measured, table = kept["rows"], pd.DataFrame(kept["counts"])
+            measured = kept["rows"]
         else:
             try:
-                measured, table = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
+                measured = measure(Parser.load(run.folder), gold, train, labels, probed, rounds)
             except LalkitError as error:
                 raise error.at(str(run.folder)) from None
             if keep:
-                write_json(
-                    file, {"rows": [(*row[:3], float(row[3])) for row in measured], "counts": table.to_dict("list")}
-                )
+                write_json(file, {"rows": [(*row[:3], float(row[3])) for row in measured]})
         rows += [(run.system, run.seed, *row) for row in measured]
-        counts.append(table.assign(system=run.system, seed=run.seed))
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Compared(table, tests(table), pd.concat(counts, ignore_index=True))
+    return Compared(table, tests(table))
 
 
 def tests(table: pd.DataFrame) -> pd.DataFrame:
@@ -371,7 +347,6 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
 
 SIZES = {
     "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
-    SPEED: "sentences/s of a core",
 }  # fmt: skip
 REMOVED = {
     "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",
@@ -387,19 +362,12 @@ PROBES = {
 
 
 def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
-    """Write tests.csv, counts.csv.gz, the page heads.md, the figure heads.png, times.csv and, last, table.csv into a folder.
-
-    What the clock measured is in times.csv alone, so that a second study writes the same other files.
-    """
-    out, timed = Path(out), comparison.table["measure"] == SPEED
-    table, counts = comparison.table[~timed], comparison.counts.to_csv(index=False)
+    """Write tests.csv, the page heads.md and, last, table.csv into a folder."""
+    table, tested = comparison
     return [
-        write_bytes(out / "counts.csv.gz", gzip.compress(counts.encode(), 9, mtime=0)),
-        write_text(out / "tests.csv", comparison.tests.to_csv(index=False, float_format="%.6g")),
-        write_text(out / "heads.md", page(table, comparison.tests, title)),
-        write_bytes(out / "heads.png", png(heads_figure(drawn(table)))),
-        write_text(out / "times.csv", comparison.table[timed].to_csv(index=False)),
-        write_text(out / "table.csv", table.to_csv(index=False)),  # it means that the study has ended
+        write_text(Path(out, "tests.csv"), tested.to_csv(index=False, float_format="%.6g")),
+        write_text(Path(out, "heads.md"), page(table, tested, title)),
+        write_text(Path(out, "table.csv"), table.to_csv(index=False)),  # it means that the study has ended
     ]
 
 
