@@ -26,7 +26,6 @@ COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = vars(
     COLOURS
 ).values()  # until all lessons use COLOURS
-HEAT = "cividis"
 NOTHING = "nothing"  # beside a missing span, and beside an extra one
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
