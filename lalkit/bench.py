@@ -8,6 +8,7 @@ their weights from the fast modules. Tests compare the results of both.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import math
 import os
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from statistics import median
 from unittest.mock import patch
 
@@ -29,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.chart import joint
+from lalkit.chart.joint_torch import decode_batch_torch
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, preset
@@ -36,9 +38,10 @@ from lalkit.errors import ParameterError, whole_number
 from lalkit.interpret import explainer
 from lalkit.network import model as modelling
 from lalkit.network import parser as assembly
+from lalkit.network.alignment import after_space, special_tokens
 from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
 from lalkit.network.label_attention import LabelAttention, Masks
-from lalkit.network.model import Model, Precision, bf16_is_fast, find_device, resolve_precision
+from lalkit.network.model import Model, Precision, Prediction, Scored, bf16_is_fast, find_device, resolve_precision
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.network.vocabulary import Vocab
@@ -46,6 +49,7 @@ from lalkit.reproduce.notebook import read_list
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import find, load
+from lalkit.treebank.text import script, script_of_letters
 from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
@@ -53,6 +57,7 @@ logger = logging.getLogger(__name__)
 # The ratio of these routines says how many times as long ours takes; of the others, how many times as fast it is.
 MULTIPLES = ("probabilities", "look", "parse", "start", "parts", "train")
 HEADS = LABELS = 112  # label heads of the paper's layer; labels of its scorer
+HOST = (10, 25, 60)  # words of the sentences of `host`
 STEPS = 4  # batches of a measured training, evenly spread over lengths
 
 
@@ -105,9 +110,9 @@ def compare(
     return compared
 
 
-def alternate(settings: Settings, *functions: Callable) -> list[tuple[float, ...]]:
+def alternate(settings: Settings, *functions: Callable, clock: Callable = time.perf_counter) -> list[tuple[float, ...]]:
     """Return the milliseconds of each function, called in turn `repeats` times. A first call of each is not counted."""
-    rounds = [tuple(milliseconds(f, settings.device) for f in functions) for _ in range(settings.repeats + 1)]
+    rounds = [tuple(milliseconds(f, settings.device, clock) for f in functions) for _ in range(settings.repeats + 1)]
     return rounds[1:]
 
 
@@ -120,14 +125,14 @@ def row(settings: Settings, routine: str, case: str, mode: str, baseline: str, p
     return found | {name: round(number, 4) for name, number in numbers.items()} | {"memory_ratio": None}
 
 
-def milliseconds(function: Callable, device: str = "cpu") -> float:
+def milliseconds(function: Callable, device: str = "cpu", clock: Callable = time.perf_counter) -> float:
     """Return the time of one call. On a GPU it waits for the work before the call, and for that of the call."""
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     wait()
-    started = time.perf_counter()
+    started = clock()
     function()
     wait()
-    return 1000 * (time.perf_counter() - started)
+    return 1000 * (clock() - started)
 
 
 def peak_bytes(function: Callable, device: str = "cpu") -> int:
@@ -307,6 +312,74 @@ def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
         yield spent
 
 
+def host(settings: Settings) -> list[dict]:
+    """Compare what the processor does besides the network with slow twins: processor time for 1,000 words, part by part.
+
+    The network's outputs are computed once. The sentences have 10, 25 and 60 words, or are those of the test part. Python's
+    collector of garbage rests meanwhile, as in timeit: when it comes depends on everything else in memory.
+    """
+    model, sentences, name = model_and_sentences(settings)
+    words = [iter([word for sentence in sentences for word in sentence.words]) for _ in HOST]
+    cases = {f"{n} words": [*map(Sentence, zip(*[each] * n))] for n, each in zip(HOST, words)} | {name: sentences}
+    rows = []
+    for case, chosen in cases.items():
+        of_part = host_parts(settings, model, chosen)
+        for part, (baseline, *both) in of_part.items():
+            gc.disable()
+            pairs = alternate(settings, *both, clock=time.process_time)
+            gc.enable()
+            of_part[part] = baseline, [tuple(1000 * ms / sum(map(len, chosen)) for ms in pair) for pair in pairs]
+        for first in ("collation, warm", "collation, cold"):
+            parts = [of_part[part][1] for part in (first, "preparing", "decoding", "assembling")]
+            sums = [tuple(map(sum, zip(*pairs))) for pairs in zip(*parts)]
+            of_part[first.replace("collation", "these four")] = "their slow twins", sums
+        rows += [row(settings, "host", case, part, *measured) for part, measured in of_part.items()]
+    return rows
+
+
+@torch.inference_mode()
+def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> dict[str, tuple]:
+    """Return, for each part of the host's work, the name of its baseline, our function and the baseline."""
+    collator, lam = model.collator, model.config.train.lam
+    groups = [[sentences[i] for i in group] for group in batches([len(s) for s in sentences], usual(settings.device))]
+    scored = list(model.scores(sentences))
+    trees = [model.decode(batch) for batch in scored]
+    labels = [modelling.arc_labels(model, *pair) for pair in zip(scored, trees)]
+
+    def collate(cold: bool) -> list[Batch]:
+        collator.subwords.seen = {} if cold else collator.subwords.seen
+        return [collator(group) for group in groups]
+
+    def prepare(script_of: Callable) -> list[str]:
+        return [script_of("".join(sentence.words)) for sentence in sentences]
+
+    def decode(function: Callable, threads: int) -> list[list[joint.JointTree]]:
+        return [function(batch, threads) for batch in scored]
+
+    def best_by_torch(batch: Scored, threads: int) -> list[joint.JointTree]:
+        lengths = [len(sentence) for sentence in batch.sentences]
+        return decode_batch_torch(batch.output.label_scores, batch.output.arc_scores, lengths, lam, threads=threads)
+
+    def assemble(one: Callable) -> list[Prediction]:
+        tags = [batch.output.tag_scores.argmax(-1).tolist() for batch in scored]
+        of = zip((batch.sentences for batch in scored), trees, (x.argmax(-1).tolist() for x in labels), tags)
+        rows = chain.from_iterable(zip(*batch) for batch in of)
+        return [one(model, *row, None, "fp32") for row in rows]
+
+    def as_lists() -> list[tuple[Tensor, ...]]:
+        return [collate_twin(collator.tokenizer, group) for group in groups]
+
+    ours = partial(decode, model.decode)
+    return {
+        "collation, cold": ("lists, word by word", partial(collate, True), as_lists),
+        "collation, warm": ("lists, word by word", partial(collate, False), as_lists),
+        "preparing": ("letter by letter", partial(prepare, script), partial(prepare, script_of_letters)),
+        "decoding": ("best labels by torch", partial(ours, 1), partial(decode, best_by_torch, 1)),
+        "decoding, 2 threads": ("1 thread", partial(ours, 2), partial(ours, 1)),
+        "assembling": ("every layer checked", partial(assemble, modelling.assemble), partial(assemble, assemble_twin)),
+    }
+
+
 def start(settings: Settings) -> list[dict]:
     """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
     commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
@@ -378,7 +451,7 @@ def train(settings: Settings) -> list[dict]:
 
 
 # In the order of the rows.
-ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, look, parse, start, train)}
+ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, look, parse, host, start, train)}
 
 
 # ---------------------------------------------------------------- the slow twins
@@ -408,6 +481,32 @@ def span_scores_twin(scorer, posts):
     vectors = flat[:, None] - flat[:, :, None]
     hidden = torch.relu(scorer.norm(vectors @ scorer.first.weight.T + scorer.bias))
     return F.pad(scorer.second(hidden), (1, 0))
+
+
+def collate_twin(tokenizer, sentences: Sequence[Sentence]) -> tuple[Tensor, ...]:
+    """Return what `SubWords` does, word by word and as lists, for sentences of one row each."""
+    (before, after), padding = special_tokens(tokenizer), tokenizer.pad_token_id or 0
+    rows, places = [], []
+    for b, sentence in enumerate(sentences):
+        words = [after_space(word, tokenizer) for word in sentence.words]
+        row, spots = list(before), []
+        for ids in tokenizer(words, add_special_tokens=False)["input_ids"]:
+            spots.append((b, len(row), len(row) + max(0, len(ids) - 1)))
+            row += ids or [tokenizer.unk_token_id]
+        rows.append(row + after)
+        stop = len(rows[-1]) - 1
+        places.append([(b, 0, 0) if before else spots[0], *spots, (b, stop, stop)])
+    width, count = max(map(len, rows)), max(map(len, places))
+    padded = [[*row, *[padding] * (width - len(row))] for row in rows]
+    mask = [[column < len(row) for column in range(width)] for row in rows]
+    return tuple(map(torch.tensor, (padded, mask, [[*one, *[(0, 0, 0)] * (count - len(one))] for one in places])))
+
+
+def assemble_twin(model: Model, sentence: Sentence, *parse) -> Prediction:
+    """Assemble with checks: of every layer when the sentence is built, and again when its text is added."""
+    prediction = modelling.assemble(model, sentence, *parse)
+    checked = Sentence(**{**vars(prediction.sentence), "text": None})
+    return replace(prediction, sentence=replace(checked, text=sentence.text))
 
 
 def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> float:

@@ -1,18 +1,25 @@
-"""The rows of `lalkit bench`; both programs of a pair compute the same. No test depends on time."""
+"""The rows of `lalkit bench`; both programs of a pair compute the same. No test depends on time. Also: tools/peers.py."""
 
+import importlib.util
 import json
 import re
-from dataclasses import replace
+import shutil
+import subprocess
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from lalkit import bench
+from lalkit import bench, config
 from lalkit.bench import Settings, compare
 from lalkit.config import LabelAttentionConfig
 from lalkit.errors import ParameterError
 from lalkit.network import model
 from lalkit.network.label_attention import LabelAttention, Masks
+from lalkit.treebank.corpora import load
+from lalkit.treebank.tree import Sentence
+from tests.chart.charts import same_tree
 from tests.command import lalkit
 from tests.reference.label_attention_literal import literal
 
@@ -72,6 +79,25 @@ def test_parts_add_up_and_the_clocks_are_taken_off(few_sentences):
     assert model.decode_batch is decoding
 
 
+def test_parts_of_the_host_and_their_twins(few_sentences, monkeypatch):
+    monkeypatch.setattr(bench, "HOST", (10,))
+    rows = bench.bench(["host"], ONCE)
+    assert [row["case"] for row in rows] == ["10 words"] * 8 + ["four sentences"] * 8
+    times = {row["mode"]: row["ours_ms"] for row in rows[8:]}
+    added = ("collation, warm", "preparing", "decoding", "assembling")
+    assert times["these four, warm"] == pytest.approx(sum(times[part] for part in added), abs=0.01)
+    parts = bench.host_parts(ONCE, *bench.model_and_sentences(ONCE)[:2])
+    for part in ("decoding", "decoding, 2 threads", "assembling"):
+        one, two = (function() for function in parts[part][1:])
+        if part != "assembling":
+            one, two = sum(one, []), sum(two, [])
+        assert len(one) == len(two) == 4 and all(map(same_tree if "dec" in part else same_fields, one, two)), part
+
+
+def same_fields(one, two):
+    return all(getattr(one.sentence, f.name) == getattr(two.sentence, f.name) for f in fields(Sentence)) and one == two
+
+
 @pytest.mark.parametrize(("routine", "preset"), [("train", "minilm"), ("look", "minilm"), ("look", "minilm-span")])
 def test_rows_of_the_whole_parser(few_sentences, routine, preset):
     (row,) = bench.bench([routine], replace(ONCE, preset=preset))
@@ -91,3 +117,46 @@ def test_wrong_settings_are_refused(routines, settings, problem, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ParameterError, match=problem):
         bench.bench(routines, settings)
+
+
+# ---------------------------------------------------------------- tools/peers.py
+
+
+@pytest.fixture
+def peers():
+    spec = importlib.util.spec_from_file_location("peers", Path(__file__).parent.parent / "tools" / "peers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_peer_is_trained_once_and_scored(tmp_path, monkeypatch, peers):
+    """With a program that copies gold in place of a parser."""
+    trained = []
+
+    def copy_gold(command, log):
+        job = json.loads(command[-1].read_text())
+        trained.append(job["peer"])
+        if job["peer"] == "benepar":
+            raise subprocess.CalledProcessError(1, "benepar")
+        kind = {"supar-con": "trees", "supar-dep": "conllu"}[job["peer"]]
+        shutil.copy(f"{job['data']}/test.{kind}", job["out"])
+        Path(job["out"], "report.json").write_text(json.dumps({"epoch_seconds": [1, 3], "parse_seconds": 2}))
+
+    monkeypatch.setattr(peers, "logged", copy_gold)
+    monkeypatch.setattr(peers, "PEERS", dict.fromkeys(peers.PEERS, ()))
+    for names in (["supar-con", "benepar"], ["supar-con", "supar-dep"]):
+        rows = {row["system"]: row for row in peers.compare(names, "sample", 4, [1], tmp_path)}
+    assert trained == ["supar-con", "benepar", "supar-dep"]
+    assert (rows["supar-con"]["f1"], rows["supar-con"]["uas"]) == (100, None)
+    both, words = rows["supar, both"], sum(map(len, load("sample", "test").sentences))
+    assert (both["f1"], both["las"], both["contradictions"]) == (100, 100, 0)
+    assert (both["epoch_seconds"], both["words_per_second"]) == (4, words / 4)
+    with pytest.raises(SystemExit, match="another treebank"):
+        peers.compare(["supar-con"], "sample-zh", 4, [1], tmp_path)
+
+
+def test_the_peers_learn_with_the_rates_of_lalkit(peers):
+    """Their program cannot import lalkit, so it repeats two numbers."""
+    rates = config.preset("minilm-span").train
+    assert (peers.RATE, peers.NEW_RATE) == (rates.encoder_rate, rates.rate)

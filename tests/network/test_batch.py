@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lalkit.bench import collate_twin
 from lalkit.config import tiny
 from lalkit.errors import ModelError
 from lalkit.network import alignment
@@ -18,7 +19,6 @@ from lalkit.network.vocabulary import PADDING, UNKNOWN, Vocab
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
 from tests.network.families import FAMILIES, tokenizer
-from tests.reference.collate_literal import collate
 
 OURS = ("minilm", "e5-han")
 cached = cache(lambda name="minilm": load_tokenizer(name) if name in OURS else tokenizer(name))
@@ -84,7 +84,7 @@ def test_the_sub_words_are_those_of_the_words_cut_by_any_tokenizer(family, words
 def test_a_batch_is_the_one_of_lists(name, texts):
     """With an empty dictionary of words, and with a full one."""
     sentences, fast = [Sentence(tuple(words)) for words in texts], SubWords(cached(name), 100_000)
-    fast.room, expected = 100_000, collate(cached(name), sentences)
+    fast.room, expected = 100_000, collate_twin(cached(name), sentences)
     for found in (fast(sentences), fast(sentences)):
         assert all(torch.equal(one, two) and one.dtype == two.dtype for one, two in zip(found, expected, strict=True))
 
