@@ -32,9 +32,7 @@ from lalkit.evaluation import by_label, welch
 from lalkit.evaluation.scores import evaluate
 from lalkit.interpret import top_shares
 from lalkit.probes import AttentionView, conicity, erasure_flip, linear_view
-from lalkit.reproduce.report import read_sweep
 from lalkit.reproduce.sweep import plan
-from lalkit.training import named as models
 from lalkit.treebank import GROUP, Sentence, parse_tree, to_joint, tree_to_sentence
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load, repository
@@ -562,7 +560,7 @@ def sinica():
     return means["as trained"] - means["uniform attention"]
 
 
-# ---------------------------------------------------------------- 14, 16: probes and scores
+# ---------------------------------------------------------------- 14: probes
 
 
 def three_words(answer: Any) -> AttentionView:
@@ -598,22 +596,6 @@ def check_largest_change(answer):
     need(change > math.tanh(0.5) - 1e-6, said, "Between which two places should the weights differ most?")
 
 
-@exercise("16.1", "Below a tenth, so the next whole number; and divide by n - 1 in the deviation of a sample.")
-def seeds_needed():
-    """Return the number of seeds for a standard error below a tenth of a point."""
-    seeds = models.read_card(models.find("en-craft")).facts["seeds"]
-    return math.floor((np.std([seed["dev"]["f1"] for seed in seeds], ddof=1) / 0.1) ** 2) + 1
-
-
-@exercise("16.2")
-def check_coin(answer):
-    """Check how often a coin shows heads at least 161 times in 300 throws."""
-    one, two = (stats.binomtest(161, 300, alternative=side).pvalue for side in ("greater", "two-sided"))
-    both = isinstance(answer, (float, np.floating)) and abs(answer - two) <= 5e-4
-    need(not both, "this counts both sides.", "Ask for 161 heads or more, not for 139 or fewer.")
-    compare(answer, one, ANSWER, "At least 161: 161 counts, too.")
-
-
 # ---------------------------------------------------------------- 15: tables of runs
 
 
@@ -630,11 +612,13 @@ def check_differences(answer):
             need((p < 0.05) == right, f"{what} is too {'small' if right else 'large'}.", remedy)
 
 
-@exercise("15.2", "Largest less smallest within each cell, then the largest of these.")
-def spread_of_seeds():
-    """Return how far the seeds of one cell lie apart in F1, at most."""
-    runs = read_sweep(repository() / "figures/sweeps/ablation-1-longer.csv")
-    return runs.runs.groupby(runs.axes)["f1"].agg(np.ptp).max()
+@exercise("15.2")
+def check_coin(answer):
+    """Check how often a coin shows heads at least 161 times in 300 throws."""
+    one, two = (stats.binomtest(161, 300, alternative=side).pvalue for side in ("greater", "two-sided"))
+    both = isinstance(answer, (float, np.floating)) and abs(answer - two) <= 5e-4
+    need(not both, "this counts both sides.", "Ask for 161 heads or more, not for 139 or fewer.")
+    compare(answer, one, ANSWER, "At least 161: 161 counts, too.")
 
 
 @exercise("15.3")
@@ -699,17 +683,34 @@ def kept():
     return table.groupby("closes")["kept"].mean()[["output", "contexts"]]
 
 
-@exercise("19.2", "The mean of the column, over the seeds of this one row.")
+@exercise("19.1", "The mean of the column, over the seeds of this one row.")
 def exhausted():
     """Return the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
     table = pd.read_csv(repository() / "figures/systems.csv").query("system == 'summarizer, sparse-tl, enc.0'")
     return table["erased_exhausted"].mean()
 
 
+@exercise("19.2")
+def check_most_different(answer):
+    """Check the word of example 26 where the truths of logit and contrast differ most."""
+    wrong = "another word has a larger difference.", "Subtract the columns, and forget the sign."
+    unknown = "this word is not in the constituent.", "Set example=26; it has nine words."
+    need_one_of(answer, *most_different(), *wrong, *unknown)
+
+
+@cache
+def most_different() -> tuple[tuple[str, ...], str]:
+    """Return the words of the first nine of example 26, and that with the largest term of the second label."""
+    table = lalkit.load("en-news-glass").explain(load("sample", "test")[26]).table
+    table = table[(table["start"] == 0) & (table["end"] == 9) & (table["role"] == "second")]
+    terms = table.groupby(["position", "word"])["value"].sum()
+    return tuple(word for _, word in terms.index), terms.abs().idxmax()[1]
+
+
 # ---------------------------------------------------------------- 21 to 23: other heads, and relations of labels
 
 
-@exercise("21.3")
+@exercise("21.2")
 def check_pairs(answer):
     """Check five minimal pairs: sentences of the same length, in words and sub-words, that differ in one word."""
     need(isinstance(answer, (list, tuple)), "it must be a list of pairs.", "Give [(sentence, sentence), ...].")
@@ -728,6 +729,17 @@ def check_pairs(answer):
         remedy = "Exchange a word on which the attachment depends."
         need(len({(p.heads, p.constituents) for p in parses}) > 1, same, remedy)
     need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
+
+
+@exercise("21.3")
+def check_sides(answer):
+    """Check a function of a Sentence that returns, for each word, whether its head is on its right."""
+    need_kind(answer, Callable, "It must be a function.")
+    for sentence in load("sample", "dev").sentences[:12]:
+        truth = np.array([head > i for i, head in enumerate(sentence.heads, 1)], dtype=float)
+        given = call(answer, ANSWER, (sentence,))
+        given = floats(list(given) if isinstance(given, (list, tuple, map)) else given, "what it returns")
+        compare(given, truth, "what your answer returns", "Words count from 1. The root, 0, is on no word's right.")
 
 
 @exercise("22.1")
@@ -777,42 +789,3 @@ def uniform_rows():
         truth = (mask / mask.sum(1, keepdim=True))[:, None, None].expand(shape)
         cases.append(((attention / attention.sum(-1, keepdim=True), mask), truth))
     return cases
-
-
-@exercise("21b.2")
-def check_sides(answer):
-    """Check a function of a Sentence that returns, for each word, whether its head is on its right."""
-    need_kind(answer, Callable, "It must be a function.")
-    for sentence in load("sample", "dev").sentences[:12]:
-        truth = np.array([head > i for i, head in enumerate(sentence.heads, 1)], dtype=float)
-        given = call(answer, ANSWER, (sentence,))
-        given = floats(list(given) if isinstance(given, (list, tuple, map)) else given, "what it returns")
-        compare(given, truth, "what your answer returns", "Words count from 1. The root, 0, is on no word's right.")
-
-
-@exercise("24.1")
-def check_most_different(answer):
-    """Check the word of example 26 where the truths of logit and contrast differ most."""
-    wrong = "another word has a larger difference.", "Subtract the columns, and forget the sign."
-    unknown = "this word is not in the constituent.", "Set example=26; it has ten words."
-    need_one_of(answer, *most_different(), *wrong, *unknown)
-
-
-@cache
-def most_different() -> tuple[tuple[str, ...], str]:
-    """Return the words of the SBAR of example 26, and that with the largest term of the second label."""
-    parser, sentence = lalkit.load("en-news-glass"), load("sample", "test").sentences[26]
-    vectors, _ = parser.vectors([sentence], at="word")
-    layer = parser.network.spans.double()
-    whole = next(span for span in sentence.constituents if span.label == "SBAR")
-    x = torch.tensor(vectors)[whole.start : whole.end].double()
-    with torch.no_grad():
-        scores = layer(x[None], spans=torch.tensor([[0, 0, len(x)]]))[0, FIRST_REAL:]
-        second = int(scores.topk(2).indices[1]) + FIRST_REAL - 1  # label 0, the empty one, has no term
-        around = torch.nn.functional.pad(x[None], (0, 0, 1, 1))
-        logits, evidence, first, last = (part[0, :, second] for part in layer.project(around, around[:, :, None]))
-        terms = torch.softmax(logits, 0) * evidence
-        terms[0] += first[0]
-        terms[-1] += last[-1] - layer.boundary.last.bias[second]
-    words = sentence.words[whole.start : whole.end]
-    return words, words[int(terms.abs().argmax())]

@@ -221,11 +221,3 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
             row[measure] = means.mean()
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def summary(table: pd.DataFrame, by: Sequence[str] = ("system", "seed", "measure")) -> pd.DataFrame:
-    """Return mean, std, low (first quartile), median, high and n of every group; and n_nan, the number of undefined values."""
-    groups = table.groupby(list(by), sort=False)["value"]
-    found = groups.describe().rename(columns={"25%": "low", "50%": "median", "75%": "high", "count": "n"})
-    found = found.assign(n_nan=groups.size() - found["n"]).astype({"n": int, "n_nan": int})
-    return found[["mean", "std", "low", "median", "high", "n", "n_nan"]].reset_index()

@@ -56,11 +56,6 @@ REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-s
 JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is
 corrected (Holm) for all claims of: {}. The level is 5 %."""
 
-COUNTED_ALARMS = """Runs of one cell differ by chance alone, so a test at 5 % should call about 5 of 100 pairs of their groups
-different. *Over seeds*: the seeds of each cell split into two groups in all ways, by Welch's test (three seeds: each against the
-other two, by Student's). *Over sentences*: every two seeds of a cell, by exchanged sentences. That test compares one parser with
-one parser, so it judges no claim here."""
-
 
 @dataclass(frozen=True)
 class Sweep:
@@ -367,11 +362,6 @@ def _parts(sweep: Sweep, family: Sequence[Sweep]) -> dict[str, pd.DataFrame | st
         for name, p in (("p", "p"), ("p (Holm)", "p_holm"), (f"p (equal within {MARGIN})", "equal_p")):
             shown[name] = _text(pairs, p, form=".3f")
         parts[f"Every pair, by {NAMES[measure]}"] = shown
-    found = {NAMES[measure]: sweep.false_alarms(measure) for measure in COUNTED}
-    alarms = [(name, *(f"{sum(tests)} of {len(tests)}" for tests in kinds)) for name, kinds in found.items()]
-    columns = ["by", "over seeds: significant", "over sentences: significant"]
-    parts["False alarms"] = pd.DataFrame(alarms, columns=columns)
-    parts["How false alarms are counted"] = COUNTED_ALARMS
     rows = [(axis, value, describe(cell)) for axis, cells in description.grid.items() for value, cell in cells.items()]
     parts["Settings of the cells"] = pd.DataFrame(rows, columns=["axis", "value", "settings"])
     parts["Settings of all cells"] = f"preset: {description.preset}, {describe(description.set)}"

@@ -20,7 +20,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -184,7 +183,6 @@ WORDS = {
 OF_WORDS = {word: tag for tag, words in WORDS.items() for word in words.split()}
 
 
-@cache
 def news() -> Texts:
     """Return 5,200 articles of about 35 tokens, with headlines of 5 or 6 words. No two headlines are the same.
 

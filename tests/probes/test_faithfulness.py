@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lalkit.probes.perturbation import MODES, ablate, ask, erasure_flip, focus, permutation_tvd, summary, uniform
+from lalkit.probes.perturbation import MODES, ablate, ask, erasure_flip, focus, permutation_tvd, uniform
 from lalkit.probes.view import COLUMNS, AttentionView, tidy
 from lalkit.probes.weights import look_at
 from tests.probes.toys import H, Q, predict_alone, texts, view_of
@@ -122,12 +122,6 @@ def test_a_view_refuses_attention_to_padding():
     for wrong in ({"key_mask": nothing}, {"weights": away}):
         with pytest.raises(ValueError, match="example 3"):
             AttentionView(**parts | wrong)
-
-
-def test_summaries_count_what_is_not_defined():
-    table = pd.DataFrame({"system": "a", "seed": 1, "measure": "m", "value": [1.0, 2.0, 3.0, np.nan]})
-    row = summary(table).iloc[0]
-    assert (row["mean"], row["std"], row["median"], row["n"], row["n_nan"]) == (2, 1, 2, 3, 1)
 
 
 def test_tables_leave_out_padding():
