@@ -8,11 +8,11 @@ from lalkit.draw.tree import draw_arcs, draw_joint, draw_layers, draw_tree
 
 __all__ = [
     "COLOURS", "draw_arcs", "draw_joint", "draw_layers", "draw_tree", "explorer", "explorer_frame", "save",
-    "side_by_side", "span_triangle", "sweep_figure", "word_heat",
+    "side_by_side", "span_triangle", "sweep_figure",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from lalkit.draw.figures import COLOURS, save, side_by_side, span_triangle, sweep_figure, word_heat
+    from lalkit.draw.figures import COLOURS, save, side_by_side, span_triangle, sweep_figure
 else:
 
     def __getattr__(name: str):

@@ -267,21 +267,3 @@ def _small_labels(axis: Axes, measure: str) -> None:
     axis.set_ylabel("")
     axis.tick_params(labelsize=8)
     axis.grid(axis="x", alpha=0.3)
-
-
-# ---------------------------------------------------------------- of the companion studies
-
-
-def word_heat(rows: Sequence[tuple[str, Sequence[str], Sequence[float]]]) -> Figure:
-    """Draw weights as shades behind words, in rows of (name, words, weights). The largest weight of all rows is darkest."""
-    longest, names = max(len(words) for _, words, _ in rows), [name for name, _, _ in rows]
-    words = pd.DataFrame([[*words, *[""] * (longest - len(words))] for _, words, _ in rows], names)
-    weights = pd.DataFrame([[*weights, *[0.0] * (longest - len(weights))] for *_, weights in rows], names)
-    figure, axis = plt.subplots(figsize=(min(0.63 * longest + 1.4, 15), 0.36 * len(rows) + 0.6), layout="constrained")
-    most = (weights.max(axis=None) or 1) / 0.85
-    sns.heatmap(
-        weights, vmin=0, vmax=most, cmap="Greys", annot=words, fmt="", annot_kws={"size": 7}, linewidths=0.5, cbar=False,
-        xticklabels=False, ax=axis,
-    )  # fmt: skip
-    axis.tick_params(length=0, labelsize=8, rotation=0)
-    return figure

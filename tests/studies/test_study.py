@@ -1,10 +1,8 @@
-"""The study of classifiers as a person uses it, and misuses it; and the shades of words."""
+"""The study of classifiers as a person uses it, and misuses it."""
 
-import matplotlib.pyplot as plt
 import pytest
 
 import lalkit
-from lalkit.draw.figures import word_heat
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from tests.studies.small import write_films
 
@@ -48,18 +46,3 @@ def test_what_is_refused(tmp_path, monkeypatch, kind, changed):
     assert not (tmp_path / "a").exists()
     with pytest.raises(ParameterError, match="no study 'parsers'"):
         lalkit.study("parsers", [], [], [], tmp_path / "a")
-
-
-@pytest.fixture
-def closed():
-    yield
-    plt.close("all")
-
-
-@pytest.mark.usefixtures("closed")
-def test_words_have_shades_by_weight():
-    axis = word_heat([("vanilla", ["a", "b"], [0.9, 0.1]), ("other", ["a"], [1.0])]).axes[0]
-    assert [t.get_text() for t in axis.texts] == ["a", "b", "a", ""]
-    shades = axis.collections[0].get_facecolors()[:, :3].sum(1)
-    assert shades[3] > shades[1] > shades[0] > shades[2]
-    assert word_heat([("nothing", ["a"], [0.0])]).axes[0].texts[0].get_text() == "a"
