@@ -88,8 +88,11 @@ RULES = {
 
 def script(text: str) -> str:
     """Return the script of most letters of a text: LATIN, CJK, CYRILLIC and so on; "" without letters."""
-    if text.isascii():  # as the names below would say, but sooner
-        return "LATIN" * any(map(str.isalpha, text))
+    return "LATIN" * any(map(str.isalpha, text)) if text.isascii() else script_of_letters(text)
+
+
+def script_of_letters(text: str) -> str:
+    """Return `script` from the name of each letter."""
     letters = filter(str.isalpha, unicodedata.normalize("NFKC", text))
     scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
     return max(scripts, key=scripts.__getitem__, default="")
