@@ -26,7 +26,6 @@ from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import explainer, layer_of, patching
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
-from lalkit.interpret.old import OldParser, OldResult
 from lalkit.network.alignment import SCRIPTS
 from lalkit.network.encoder import Change
 from lalkit.network.model import Model, Precision, Prediction, check_joint, resolve_precision
@@ -64,7 +63,7 @@ close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of on
 
 @checked
 @dataclass(frozen=True, repr=False)
-class ParseResult(OldResult):
+class ParseResult:
     """A parsed sentence: its `.tree`, `.dependencies` and `.score`, its explanations, its texts and its pictures.
 
     >>> parser.parse("It rained.")
@@ -503,7 +502,7 @@ class Exploration:
 
 
 @checked
-class Parser(OldParser):
+class Parser:
     """A trained parser.
 
     >>> parser = lalkit.load()                            # doctest: +SKIP

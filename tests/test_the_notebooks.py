@@ -123,7 +123,8 @@ RUNS = {
     "06_learning_by_hand": ({"step": 0.6}, "wrong.png augmented.png gradients.png step.png training.csv"),
     "07_train": ({"preset": "tiny", "epochs": 2, "minutes": 0}, "curves.png f1_by_length.csv"),
     "09_head_contributions": ({"model": "PAPER", "profile": "five-minutes", "seeds": ["PAPER", "PAPER"], "split": "dev",
-                               "labels": ["NP", "VP"], "sentences": 12}, "led_labels.csv agreement.csv controls.csv seeds.csv"),
+                               "labels": ["NP", "VP"], "sentences": 12, "rounds": 20},
+                               "led_labels.csv agreement.csv controls.csv seeds.csv relations.csv"),
     "10_ask_the_parses": ({"parser": "PAPER", "other": "SPAN", "universal": "SPAN", "label": "NP", "word": "the", "heads": [0, 1],
                            "text": "It rained all night."}, "top_heads.csv contributions.csv comparison.csv hits.csv"),
     "11_error_tracing": ({"profile": "five-minutes", "model": "PAPER", "split": "dev", "sentences": 12, "count": 3, "error": 1},
@@ -150,7 +151,6 @@ RUNS = {
         "heads.png arcs.csv patched_words.csv layers.csv",
     ),
     "22_across_languages": ({"languages": ["fr"], "least": 450}, "across-languages.png across-languages-arcs.csv"),
-    "23_relations_between_labels": ({"rounds": 20, "norm": "minmax"}, "relations.png relations.csv units.csv"),
 }  # fmt: skip
 OF_CORPORA = ("17_transparent_lstm", "19_three_systems")
 MARKS = {name: [pytest.mark.slow, *[pytest.mark.data] * (name in OF_CORPORA)] for name in RUNS} | {"00_quickstart": []}

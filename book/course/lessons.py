@@ -707,7 +707,7 @@ def most_different() -> tuple[tuple[str, ...], str]:
     return tuple(word for _, word in terms.index), terms.abs().idxmax()[1]
 
 
-# ---------------------------------------------------------------- 21 to 23: other heads, and relations of labels
+# ---------------------------------------------------------------- 21, 22, and 09.3: other heads, and relations of labels
 
 
 @exercise("21.2")
@@ -759,7 +759,7 @@ def check_chinese_clauses(answer):
     need(close, "the percent is another one.", "Look for the column that belongs to the leader.")
 
 
-@exercise("23.3")
+@exercise("09.3")
 def check_most_alike(answer):
     """Check the pair of labels whose profiles are most alike in the worst of the five parsers."""
     table = pd.read_csv(repository() / "figures/seeds/heads.csv", keep_default_na=False).query("norm == 'exact'")

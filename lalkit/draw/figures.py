@@ -26,36 +26,9 @@ COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())
 BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = vars(
     COLOURS
 ).values()  # until all lessons use COLOURS
-NOTHING = "nothing"  # beside a missing span, and beside an extra one
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
-
-
-def head_bars(
-    table: pd.DataFrame, value: str, labels: Sequence[str], top: int = 8, beside: str | None = None
-) -> Figure:
-    """Draw, for each label, its `top` label heads by `value` as bars with intervals (the paper's figure 8).
-
-    Args:
-        table: the columns label, head, `value`, low and high; with a column spans, a label's title says how many it has.
-        labels: one panel each.
-        beside: a column that is drawn as a mark beside the bar, such as the label head's share of all spans.
-    """
-    figure, panels = side_by_side(len(labels), 2.3 * len(labels) + 0.6, 0.27 * top + 1.3, words=labels)
-    for axis, label in zip(panels, labels):
-        rows = table[table["label"] == label].nlargest(top, value).reset_index(drop=True)
-        names = "head " + rows["head"].astype(str)
-        sns.barplot(rows, x=value, y=names, color=COLOURS.blue, width=0.7, errorbar=None, ax=axis)
-        axis.hlines(rows.index, rows["low"], rows["high"], color="black", lw=1)
-        if beside:
-            axis.plot(rows[beside], rows.index, "D", color=COLOURS.orange, ms=5, label=f"{beside} (all spans)")
-        axis.set_title(f"{label} ({rows['spans'].iloc[0]:,} spans)" if "spans" in rows else label, fontsize=9)
-        _small_labels(axis, value)
-    if beside:
-        handles = panels[0].get_legend_handles_labels()
-        figure.legend(*handles, fontsize=7, loc="outside lower right", frameon=False)
-    return figure
 
 
 def attention_heat(
@@ -74,30 +47,6 @@ def attention_heat(
     axis.tick_params(axis="y", labelsize=8, rotation=0)
     for column in marks:
         axis.axvspan(column, column + 1, fill=False, edgecolor=COLOURS.red, lw=1.5)
-    return figure
-
-
-def error_heat(table: pd.DataFrame, most: int = 12) -> Figure:
-    """Draw wrong spans as a heat map of numbers: a row for each gold label, a column for each label of the parse.
-
-    The row 'nothing' has the extra spans, the column 'nothing' the missing ones. Wrong arcs are left out.
-
-    Args:
-        table: as `interpret.errors.errors` returns it.
-        most: the number of labels, the most frequent ones, that keep their names. All others are counted as 'others'.
-    """
-    spans = table[~table["class"].str.contains("arc")]
-    gold, parse = (spans[column].fillna(NOTHING) for column in ("gold_label", "label"))
-    names = pd.concat([gold, parse]).value_counts().drop(NOTHING, errors="ignore").index[:most]
-    gold, parse = (side.where(side.isin([*names, NOTHING]), "others") for side in (gold, parse))
-    order = [*names, "others", NOTHING]
-    grid = pd.crosstab(gold, parse).reindex(index=order, columns=order, fill_value=0)
-    grid = grid.loc[grid.any(axis=1), grid.any()]
-    figure, (axis,) = side_by_side(1, 0.5 * grid.shape[1] + 2, 0.3 * len(grid) + 1.6, words=names)
-    sns.heatmap(grid, mask=grid == 0, annot=True, fmt="d", annot_kws={"size": 8}, cmap="Blues", cbar=False, ax=axis)
-    axis.tick_params(axis="x", labelsize=8, rotation=60)
-    axis.tick_params(axis="y", labelsize=8, rotation=0)
-    axis.set(xlabel="label in the parse", ylabel="gold label")
     return figure
 
 

@@ -10,19 +10,17 @@ from lalkit.errors import ModelError
 from lalkit.network.model import Model
 
 if TYPE_CHECKING:
-    from lalkit.interpret.contributions import NORMS, Contributions
     from lalkit.interpret.errors import missed, trace
     from lalkit.interpret.layers import Explainer
-    from lalkit.interpret.tables import agreement, matched_by_chance, top_shares
+    from lalkit.interpret.tables import NORMS, Contributions, agreement, matched_by_chance, top_shares
 
 __all__ = ["NORMS", "Contributions", "agreement", "matched_by_chance", "missed", "top_shares", "trace"]
-_PLACES = {"NORMS": "contributions", "Contributions": "contributions", "missed": "errors", "trace": "errors"}
 
 
 def __getattr__(name: str):
     """Load a public name when it is first used: parsing does not need the tables."""
     if name in __all__:
-        return getattr(import_module(f"lalkit.interpret.{_PLACES.get(name, 'tables')}"), name)
+        return getattr(import_module(f"lalkit.interpret.{'errors' if name in ('missed', 'trace') else 'tables'}"), name)
     raise AttributeError(f"module 'lalkit.interpret' has no attribute {name!r}")
 
 

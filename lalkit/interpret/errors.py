@@ -23,10 +23,9 @@ import pandas as pd
 
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.evaluation.scores import other_arc_labels
-from lalkit.interpret.contributions import Contributions, Span
 from lalkit.interpret.explanation import Explanation
 from lalkit.interpret.layers import gold_spans
-from lalkit.interpret.tables import chosen
+from lalkit.interpret.tables import Contributions, Span, chosen
 from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
 
@@ -175,29 +174,6 @@ def trace(explanation: Explanation, norm: str, sentence: int, span: Span, count:
         seen = (words[place], attention[head, place], root[place], nouns[place])
         rows.append((rank, int(head), values[head], *seen, head in known))
     return pd.DataFrame(rows, columns="rank head contribution word attention root noun of_label".split())
-
-
-def at_root_and_nouns(explanation: Explanation, norm: str, count: int) -> pd.DataFrame:
-    """Return for each span of the parse how many of its `count` top heads attend most to the root, and how many to a noun.
-
-    Section 4.6 gives one example: a headline that is an S in gold and an NP in the parse. explanation: as in `trace`.
-
-    Returns: sentence, id, start, end, label, gold (is the span right?), gold_label (of gold over the same words; "" if there is
-        none), root, noun (numbers of heads), root_by_chance, noun_by_chance (of `count` heads that are drawn at random).
-    Raises: LalkitError for gold trees without dependencies.
-    """
-    parsed, gold, rows = explanation.heads().parsed, explanation.given, []
-    labels = [{(c.start, c.end): c.label for c in tree.constituents or ()} for tree in gold]
-    # For each sentence [2, heads].
-    kinds = [_root_and_nouns(tree)[:, one.attention.argmax(1)] for tree, one in zip(gold, explanation.sentences)]
-    order = np.argsort(-parsed.by(norm), axis=1, kind="stable")[:, :count]
-    for row, top in zip(parsed.spans.itertuples(), order):
-        kind = kinds[row.sentence]
-        rows.append(
-            (labels[row.sentence].get((row.start, row.end), ""), *kind[:, top].sum(1), *len(top) * kind.mean(1))
-        )
-    numbers = pd.DataFrame(rows, columns="gold_label root noun root_by_chance noun_by_chance".split())
-    return parsed.spans.drop(columns="parsed").join(numbers)
 
 
 def _root_and_nouns(tree: Sentence) -> np.ndarray:

@@ -2,22 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from lalkit.errors import LalkitError, checked, whole_number
-from lalkit.interpret import prose
-from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.parts import HEAD, PARTS, Explained, Parts
-from lalkit.interpret.tables import PLACE, with_words
+from lalkit.interpret.tables import PLACE, Contributions, Span, with_words
 from lalkit.network.model import Prediction
 from lalkit.treebank.tree import Sentence
 
+# The parts of scores: name, kind, and words for it. {} is the number of a head, or a word.
+PARTS = [
+    ("head", "head", "label head {}"),
+    ("no head", "rest", "no head"),
+    ("word", "word", "“{}”"),
+    ("first", "boundary", "its first word"),
+    ("last", "boundary", "its last word"),
+    ("boundary", "boundary", "its boundaries"),
+    ("constant", "rest", "a constant"),
+]
+HEAD, NO_HEAD, WORD, FIRST, LAST, BOUNDARY, CONSTANT = range(len(PARTS))
+LEFT_OUT = ""  # the role of a span that is not asked for
+FIRST_LABEL = 2  # of constituents: before it stand the empty label and <H>
 NUMBERS = ("value", "effect", "then_score", "raw", "attention", "evidence")  # the columns of numbers
+
+
+class Parts(NamedTuple):
+    """The parts of the scores of m spans, in the order of the spans: arrays with one item for each part.
+
+    span: its place among the spans. part: its place in `PARTS`. number: of a head, from 0, or of a word, from 1. then: the
+    number of a label. The other columns are those of `Explanation.table`. None: a column that this layer does not have.
+    """
+
+    span: np.ndarray
+    part: np.ndarray
+    number: np.ndarray
+    value: np.ndarray
+    effect: np.ndarray
+    then: np.ndarray
+    then_score: np.ndarray
+    raw: np.ndarray | None = None
+    attention: np.ndarray | None = None
+    evidence: np.ndarray | None = None
+
+    @classmethod
+    def flat(cls, part: Tensor, number: Tensor, there: Tensor, columns: dict[str, Tensor]) -> Parts:
+        """Make the parts of m spans from arrays with a row for each span.
+
+        part [W]. number [m, W]. there: which of the W parts each span has, [m, W]. columns: [m, w], for the first w parts.
+        """
+
+        def column(x: Tensor) -> np.ndarray:
+            missing = number.shape[1] - x.shape[1]
+            return F.pad(x, (0, missing), value=torch.nan if x.is_floating_point() else -1)[there].cpu().numpy()
+
+        span = torch.arange(len(number), device=number.device)[:, None]
+        arrays = {"span": span.expand_as(number), "part": part.expand_as(number), "number": number}
+        return cls(**{name: column(x) for name, x in (arrays | columns).items()})
+
+    def where(self, chosen: np.ndarray | slice) -> Parts:
+        return Parts(*(column if column is None else column[chosen] for column in self))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One sentence: its spans with their roles and scores [m], and their parts.
+
+    sums: [m, H], what each head passes on to each span. attention: [H, n + 2], over START, the words and STOP, if a head has one
+    attention for the whole sentence.
+    """
+
+    prediction: Prediction
+    spans: Sequence[Span]
+    roles: Sequence[str]
+    scores: np.ndarray
+    parts: Parts
+    sums: np.ndarray
+    attention: np.ndarray | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.prediction.sentence.words
+
+    @cached_property
+    def places(self) -> dict[Span, int]:
+        """The place of each span among the spans."""
+        return {span: place for place, span in enumerate(self.spans)}
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The word of each part, from 1; 0 for a part that is not of a word."""
+        return np.where(np.isin(self.parts.part, [WORD, FIRST, LAST]), self.parts.number, 0)
+
+    def constituents(self) -> list[Span]:
+        """Return the constituents of the parse; of one label, if others are left out."""
+        return [span for span, role in zip(self.spans, self.roles) if role == "parse"]
+
+    def second(self, place: int) -> int | None:
+        """Return the place of the span with the label that comes second over the same words."""
+        same = (k for k, span in enumerate(self.spans) if span[:2] == self.spans[place][:2])
+        return next((k for k in same if self.roles[k] == "second"), None)
+
+    def of(self, place: int) -> Parts:
+        """Return the parts of one span."""
+        return self.parts.where(slice(*np.searchsorted(self.parts.span, [place, place + 1])))
+
+    def difference(self, place: int, label: str) -> np.ndarray:
+        """Return the values of the parts of a span, less those of another label over the same words."""
+        return self.of(place).value - self.of(self.places[(*self.spans[place][:2], label)]).value
+
+    def names(self, parts: Parts) -> list[str]:
+        """Return the names of parts."""
+        pairs = zip(parts.part, parts.number)
+        return [PARTS[part][2].format(self.words[k - 1] if part == WORD else k) for part, k in pairs]
+
+    def rows(self) -> Iterator[tuple]:
+        """Yield start, end, label, role and score of each span."""
+        for span, role, score in zip(self.spans, self.roles, self.scores.tolist()):
+            yield *span, role, score
 
 
 @checked
@@ -36,7 +145,6 @@ class Explanation:
     mean: np.ndarray | None = None  # [H], of what each head passes on, over all spans of the sentences
     against: str | None = None  # the label with which all constituents are compared
     profile: dict | None = None  # how often each head leads each label in a corpus
-    chosen: str | None = field(default=None, compare=False)  # the label of the constituents; None: all
 
     @property
     def predictions(self) -> list[Prediction]:
@@ -64,15 +172,15 @@ class Explanation:
         """
         if label is None:
             return self
+        if not any(span[2] == label for one in self.sentences for span in one.constituents()):
+            there = ", ".join(dict.fromkeys(span[2] for one in self.sentences for span in one.constituents()))
+            raise LalkitError(f"no constituent here is labelled {label!r}", remedy=f"Labels here: {there}.")
         sentences = []
         for one in self.sentences:
-            places = {span[:2] for span, role in zip(one.spans, one.roles) if role == "parse" and span[2] == label}
-            chosen = [k for k, span in enumerate(one.spans) if span[2] == label or span[:2] in places]
-            sentences.append(one.where(chosen))
-        if not any("parse" in one.roles for one in sentences):
-            there = ", ".join(dict.fromkeys(one.spans[k][2] for one in self.sentences for k in one.constituents()))
-            raise LalkitError(f"no constituent here is labelled {label!r}", remedy=f"Labels here: {there}.")
-        return replace(self, sentences=sentences, chosen=label)
+            places = {span[:2] for span in one.constituents() if span[2] == label}
+            kept = [span[2] == label or span[:2] in places for span in one.spans]
+            sentences.append(replace(one, roles=[role if keep else LEFT_OUT for role, keep in zip(one.roles, kept)]))
+        return replace(self, sentences=sentences)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -114,7 +222,7 @@ class Explanation:
         table["then"] = np.array([*self.labels, None], object)[parts.then]
         for name in NUMBERS:
             table[name] = np.nan if getattr(parts, name) is None else getattr(parts, name)
-        return with_words(table, self.parses, self.given)
+        return with_words(table[table["role"] != LEFT_OUT].reset_index(drop=True), self.parses, self.given)
 
     def heads(self, mean: np.ndarray | None = None) -> Contributions:
         """Return the contributions of all heads to the constituents of the parse, and to gold constituents if there are any.
@@ -179,7 +287,7 @@ class Explanation:
         parts = []
         for number, one in enumerate(explained.sentences):
             words = ["<START>", *one.words, "<STOP>"]
-            spans = [one.spans[place] for place in one.constituents()] if label else [(0, len(one.words), None)]
+            spans = one.constituents() if label else [(0, len(one.words), None)]
             for start, end, name in spans:
                 positions = np.arange(start + 1, end + 1) if label else np.arange(len(words))
                 attention = one.attention[:, positions]
@@ -220,6 +328,8 @@ class Explanation:
         >>> parser.explain("It rained.").text(top=1).count("most from")
         3
         """
+        from lalkit.interpret import prose
+
         return prose.text(self, whole_number("top", top, 1))
 
     def __str__(self) -> str:

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, did_you_mean, whole_number
-from lalkit.interpret.contributions import Contributions, Heads, Span
-from lalkit.interpret.explanation import Explanation
-from lalkit.interpret.parts import Explained, Parts
+from lalkit.interpret.explanation import Explained, Explanation, Parts
+from lalkit.interpret.tables import Contributions, Heads, Span
 from lalkit.network.encoder import HookedModule
 from lalkit.network.model import Model, Prediction, Scored
 from lalkit.network.parser import ParserOutput

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import NORMS, normalise
-from lalkit.interpret.parts import BOUNDARY, PARTS, WORD, Explained
+from lalkit.interpret.explanation import BOUNDARY, PARTS, WORD, Explained
+from lalkit.interpret.tables import NORMS, normalise
 
 if TYPE_CHECKING:
     from lalkit.interpret.explanation import Explanation
@@ -49,7 +49,7 @@ def page(
 
 def _sentence(explanation: Explanation, one: Explained) -> dict:
     confidence, against = one.prediction.confidence, explanation.against
-    spans = [_span(one, place, against, explanation.labels) for place in one.constituents()]
+    spans = [_span(one, one.places[span], against, explanation.labels) for span in one.constituents()]
     shown = {"sentence": one.prediction.sentence, "spans": spans}
     if one.attention is not None:
         shown["attention"] = one.attention.tolist()

@@ -30,15 +30,14 @@ from typing import cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
-from lalkit.interpret.contributions import Contributions, Heads
+from lalkit.interpret.explanation import FIRST_LABEL, HEAD, NO_HEAD, Parts
 from lalkit.interpret.layers import Explainer, Sentences, Spans
-from lalkit.interpret.parts import FIRST_LABEL, HEAD, NO_HEAD, Parts
+from lalkit.interpret.tables import Contributions, Heads
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import ParserOutput
 from lalkit.network.scores import SpanScorer, fenceposts
@@ -104,18 +103,14 @@ class PaperLayer(Explainer):
         effects = scores - without.gather(2, label[:, None, None].expand(-1, heads, 1))[..., 0]
         then_score, then = without[..., FIRST_LABEL:].max(-1)
         raw, values = sums[end] - sums[start], parts_of(scorer, posts[end] - posts[start], label)
-        unknown, (m, width) = label[:, None] == 0, values.shape
-
-        def column(x: Tensor, known: bool = False) -> np.ndarray:
-            """Return a column of numbers: those of each span's heads, and one of the part that no head makes."""
-            x = F.pad(x if known else x.masked_fill(unknown, torch.nan), (0, width - x.shape[1]), value=torch.nan)
-            return x.float().cpu().numpy().ravel().copy()
-
-        best = F.pad(then + FIRST_LABEL, (0, 1), value=-1).cpu().numpy().ravel()
-        numbers = (column(values), column(effects), best, column(then_score), column(raw, known=True))
-        kinds = np.tile(np.array([*[HEAD] * heads, NO_HEAD]), m)
-        parts = Parts(np.repeat(np.arange(m), width), kinds, np.tile(np.arange(width), m), *numbers)
-        return parts, raw.float().cpu().numpy().copy()
+        numbers = {"value": values, "effect": effects, "then_score": then_score}
+        columns = {name: x.masked_fill(label[:, None] == 0, torch.nan).float() for name, x in numbers.items()}
+        columns |= {"then": then + FIRST_LABEL, "raw": raw.float()}
+        part = torch.tensor([*[HEAD] * heads, NO_HEAD], device=spans.device)
+        number = torch.arange(heads + 1, device=spans.device).expand(len(spans), -1)
+        return Parts.flat(
+            part, number, torch.ones_like(number, dtype=torch.bool), columns
+        ), raw.float().cpu().numpy().copy()
 
     @torch.inference_mode()
     def vectors(self, x: Tensor) -> Tensor:

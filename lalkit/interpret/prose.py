@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lalkit.interpret.parts import HEAD, WORD, Explained
+from lalkit.interpret.explanation import HEAD, WORD, Explained
 
 if TYPE_CHECKING:
     from lalkit.interpret.explanation import Explanation
@@ -16,7 +16,7 @@ def text(explanation: Explanation, top: int) -> str:
     """Return the paragraphs of all sentences. top: how many parts to name."""
     texts = []
     for one in explanation.sentences:
-        paragraphs = [paragraph(explanation, one, place, top) for place in one.constituents()]
+        paragraphs = [paragraph(explanation, one, one.places[span], top) for span in one.constituents()]
         if len(explanation.sentences) > 1:
             paragraphs.insert(0, f"# {' '.join(one.words)}")
         texts += filter(None, paragraphs)

@@ -18,14 +18,15 @@ from typing import cast
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from lalkit.config import ModelConfig
 from lalkit.errors import LalkitError, ModelError, checked
-from lalkit.interpret.contributions import Contributions
+from lalkit.interpret.explanation import BOUNDARY, CONSTANT, FIRST, FIRST_LABEL, LAST, WORD, Parts
 from lalkit.interpret.layers import Explainer, Sentences, Spans
-from lalkit.interpret.parts import BOUNDARY, CONSTANT, FIRST, FIRST_LABEL, LAST, WORD, Parts
+from lalkit.interpret.tables import Contributions
 from lalkit.network.model import Scored
 from lalkit.network.parser import ParserOutput
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
@@ -88,26 +89,22 @@ class SpanLayer(Explainer):
         without[:, : FIRST_LABEL - 1] = -torch.inf  # <H> is not a constituent.
         then_score, then = without.max(1)
         start, end, label = spans.T
-        head = (label - 1).clamp(min=0)
-        of, word = inside[which].nonzero().T  # each word of each span
-        chosen = which[of], head[of], word
-        value = terms[chosen]
-        of_words = {
-            "span": of, "number": start[of] + word + 1, "value": value, "effect": value, "then": then[which[of], word] + 1,
-            "then_score": then_score[which[of], word], "attention": attention[chosen], "evidence": evidence[chosen],
-        }  # fmt: skip
-        every, edges = torch.arange(len(spans)), output.span_parts[2:]
-        ends = {BOUNDARY: (0 * end, boundary[which, head].double())}
+        head, size = (label - 1).clamp(min=0), inside.shape[1]
+        value, share, proof = (x[which, head] for x in (terms, attention, evidence))
+        edges = {BOUNDARY: (0 * end, boundary[which, head].double())}  # number of the word, value
         if self.layer.config.boundary == "glass":
+            *_, firsts, lasts = output.span_parts
             constant = cast(EdgeScorer, self.layer.boundary).last.bias[head].double()
-            first, last = edges[0][b, start, head].double(), edges[1][b, end - 1, head].double() - constant
-            ends = {FIRST: (start + 1, first), LAST: (end, last), CONSTANT: (0 * end, constant)}
-        pieces = {part: {"span": every, "number": number, "value": value} for part, (number, value) in ends.items()}
-        parts = Parts.joined({WORD: of_words, **pieces})
-        unknown = (label == 0).cpu().numpy()[parts.span]
-        for column in (parts.value, parts.effect):
-            column[unknown] = np.nan
-        return parts, sums[which].cpu().numpy()
+            first, last = firsts[b, start, head].double(), lasts[b, end - 1, head].double() - constant
+            edges = {FIRST: (start + 1, first), LAST: (end, last), CONSTANT: (0 * end, constant)}
+        numbers, values = (torch.stack(columns, 1) for columns in zip(*edges.values()))
+        of_words = start[:, None] + torch.arange(1, size + 1, device=spans.device)
+        known = {"value": torch.cat([value, values], 1), "effect": value}
+        columns = {name: x.masked_fill(label[:, None] == 0, torch.nan) for name, x in known.items()}
+        columns |= {"attention": share, "evidence": proof, "then": then[which] + 1, "then_score": then_score[which]}
+        part = torch.tensor([*[WORD] * size, *edges], device=spans.device)
+        there = F.pad(inside[which], (0, len(edges)), value=True)
+        return Parts.flat(part, torch.cat([of_words, numbers], 1), there, columns), sums[which].cpu().numpy()
 
     def _inside(self, parts: Sequence[Tensor], b: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, ...]:
         """Look into S spans (sentence b, start, end) of at most T words, for H heads.

@@ -1,4 +1,4 @@
-"""Count which label head leads which label over a corpus, with intervals (Mrini et al. 2020, section 4.5, figure 8).
+"""Hold what label heads contribute to spans, and count which head leads which label (Mrini et al. 2020, section 4.5, figure 8).
 
 A head *leads* a span if its contribution to the span is the greatest of all heads. A large share alone proves nothing: a head
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
@@ -24,7 +24,9 @@ the root).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +35,22 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import random_table, rankdata
 
-from lalkit.errors import LalkitError, whole_number
-from lalkit.interpret.contributions import Contributions
+from lalkit.errors import LalkitError
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
+Span = tuple[int, int, str]  # start, end, label
+Heads = int | str | Iterable[int | str]  # one label head or several, by number; or by label, if each has one
+
+# The ways to turn a head's part of a span into a number. `minmax` is the paper's norm; the paper's program then took a softmax
+# of it, so that the largest share was always e times the least. Our `softmax` is of raw.
+NORMS = {
+    "raw": "the sum over the head's slice of the span vector",
+    "minmax": "raw, from 0 for the least head of the span to 1 for the greatest (the paper's)",
+    "softmax": "the softmax of raw over heads",
+    "share": "the absolute value of raw, over the sum of these",
+    "exact": "what the score of the span's label loses without the head",
+}
 Given = Sequence[Sentence | None]
 ROUNDS = 1000
 INTERVAL = (2.5, 97.5)  # percent
@@ -46,24 +59,80 @@ PLACE = ["sentence", "start", "end"]
 FIRST = "sentence id length start end label depth text head_word tag arc_label gold".split()
 
 
-def averages(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the mean contribution of every head to the spans of each label (figure 8).
+def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarray:
+    """Return the contributions [m, H] by a norm, from raw and exact contributions of m spans and H heads.
 
-    Args: labels as in `chosen`.
-    Returns: a row for each label and head: label, head, norm, spans, mean, low, high.
+    Raises LalkitError for an unknown norm, and for `exact` if exact contributions were not computed.
     """
-    values, tables = contributions.by(norm), []
-    sentence, weights = _resampled(contributions)
-    for label in chosen(contributions, labels):
-        rows = contributions.labelled(label)
-        # Of each sentence; the last column counts the spans.
-        sums = np.zeros((weights.shape[1], contributions.heads + 1))
-        np.add.at(sums, sentence[rows], np.pad(values[rows], ((0, 0), (0, 1)), constant_values=1))
-        drawn = weights @ sums
-        low, high = interval(_quotient(drawn[:, :-1], drawn[:, -1:]))
-        columns = {"label": label, "head": np.arange(contributions.heads), "norm": norm, "spans": rows.sum()}
-        tables.append(pd.DataFrame({**columns, "mean": values[rows].mean(0), "low": low, "high": high}))
-    return pd.concat(tables, ignore_index=True)
+    if norm not in NORMS:
+        raise LalkitError(f"there is no norm {norm!r}", remedy=f"The norms are {', '.join(NORMS)}.")
+    if norm == "exact":
+        if exact is None:
+            remedy = "With label attention inside the span, leave the norm out."
+            raise LalkitError("there are no exact contributions here", remedy=remedy)
+        return exact
+    if norm == "minmax":
+        low, high = raw.min(-1, keepdims=True), raw.max(-1, keepdims=True)
+        return (raw - low) / np.where(high > low, high - low, 1.0)
+    if norm == "softmax":
+        powers = np.exp(raw - raw.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True)
+    if norm == "share":
+        sizes = np.abs(raw)
+        whole = sizes.sum(-1, keepdims=True)
+        return sizes / np.where(whole > 0, whole, 1.0)
+    return raw
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Hold the contributions of H heads to m spans.
+
+    spans: a table with a row for each span: sentence (its place), id, start, end, label, parsed (is it in the parse?), gold
+    (is it in the gold tree? missing if there is none). raw, exact: [m, H], in the order of these rows.
+    """
+
+    spans: pd.DataFrame
+    raw: np.ndarray
+    exact: np.ndarray | None
+
+    @property
+    def heads(self) -> int:
+        return self.raw.shape[1]
+
+    @property
+    def norm(self) -> str:
+        """The usual norm: exact, if there are exact contributions."""
+        return "raw" if self.exact is None else "exact"
+
+    def by(self, norm: str) -> np.ndarray:
+        """Return the contributions by a norm: [m, H]."""
+        return normalise(self.raw, self.exact, norm)
+
+    def top(self, norm: str) -> np.ndarray:
+        """Return the head with the greatest contribution to each span: [m]. Of equal heads it is the first."""
+        return self.by(norm).argmax(1)
+
+    def labelled(self, label: str) -> np.ndarray:
+        """Return which spans have this label: [m], bool."""
+        return (self.spans["label"] == label).to_numpy()
+
+    @cached_property
+    def parsed(self) -> Contributions:
+        """The spans of the parse only."""
+        return self.where(self.spans["parsed"].to_numpy())
+
+    def where(self, rows: np.ndarray) -> Contributions:
+        """Return the contributions to some of the spans. rows: a mask [m], or the numbers of rows."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        exact = None if self.exact is None else self.exact[rows]
+        return Contributions(self.spans.iloc[rows].reset_index(drop=True), self.raw[rows], exact)
+
+    def table(self, norm: str) -> pd.DataFrame:
+        """Return a row for each span and head: the columns of the span, head, norm, value."""
+        spans = self.spans.loc[self.spans.index.repeat(self.heads)].reset_index(drop=True)
+        heads = np.tile(np.arange(self.heads), len(self.spans))
+        return spans.assign(head=heads, norm=norm, value=self.by(norm).ravel())
 
 
 def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
@@ -80,21 +149,6 @@ def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | 
         counts = led[:, names.index(label)]
         columns = {"label": label, "head": np.arange(contributions.heads), "norm": norm, "spans": int(counts.sum())}
         tables.append(_shares(columns | {"led": counts.sum(0).astype(int)}, counts, led.sum(1), weights))
-    return pd.concat(tables, ignore_index=True)
-
-
-def led_labels(contributions: Contributions, norm: str, heads: Sequence[int]) -> pd.DataFrame:
-    """Return, for each of these heads, which labels the spans have that it leads. This is the reverse of `top_shares`.
-
-    Returns: head, label, norm, spans (that the head leads), share, low, high (percent), overall (the percent of all spans
-        that have this label), lift, lift_low, lift_high. The largest share of a head comes first.
-    """
-    names, led, weights = _led(contributions, norm)
-    tables = []
-    for head in (whole_number("head", head, 0, contributions.heads - 1) for head in heads):
-        counts = led[:, :, head]
-        columns = {"head": head, "label": names, "norm": norm, "spans": int(counts.sum())}
-        tables.append(_shares(columns, counts, led.sum(2), weights))
     return pd.concat(tables, ignore_index=True)
 
 

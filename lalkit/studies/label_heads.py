@@ -30,8 +30,8 @@ from lalkit.evaluation.scores import by_label, evaluate
 from lalkit.evaluation.statistics import holm, paired_test, welch
 from lalkit.files import find_json, write_json, write_text
 from lalkit.interpret import layer_of
-from lalkit.interpret.contributions import Contributions, Span
 from lalkit.interpret.layers import Explainer, gold_spans
+from lalkit.interpret.tables import Contributions, Span
 from lalkit.network.batches import Batch
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ask

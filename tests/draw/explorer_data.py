@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lalkit.errors import TreebankError
-from lalkit.interpret.contributions import NORMS, normalise
+from lalkit.interpret.tables import NORMS, normalise
 from lalkit.treebank.tree import Sentence, Span
 from tests.draw.sentences import random_sentence
 

@@ -10,7 +10,7 @@ import pytest
 import seaborn as sns
 
 from lalkit import draw
-from lalkit.draw.figures import attention_heat, error_heat, head_bars, span_triangle, sweep_figure
+from lalkit.draw.figures import attention_heat, span_triangle, sweep_figure
 from lalkit.evaluation.statistics import mean_of_runs
 
 
@@ -41,16 +41,6 @@ def cut_off(figure):
     return min(box.x0, box.y0) < -0.02 or box.x1 > width + 0.02 or box.y1 > height + 0.02
 
 
-def test_bars():
-    figure = head_bars(TABLE, "share", ["NP", "VP"], top=5, beside="overall")
-    first, second = figure.axes
-    assert [[bar.get_width() for bar in axis.patches] for axis in (first, second)] == [[40, 10], [25]]
-    assert {"NP (1,200 spans)", "head 3", "head 7", "VP (300 spans)", "head 5", "share"} <= texts(figure)
-    (marks,) = [line for line in first.lines if len(line.get_xdata()) == 2]
-    assert marks.get_xdata().tolist() == [20, 9]
-    assert not cut_off(figure)
-
-
 @pytest.mark.parametrize("cells", [2, 11])
 def test_a_sweep_has_its_points_intervals_and_curves(cells):
     rows = [(f"cell {k}", seed, e, 10 * k + seed * e) for k in range(cells) for seed in (1, 2, 3) for e in (1, 2)]
@@ -72,14 +62,6 @@ def test_heat_of_attention():
     figure = attention_heat(attention, ["word"], [1, 0], marks=[1])
     assert figure.axes[0].collections[0].get_array().tolist() == attention[[1, 0]].tolist()
     assert {"<START>", "word", "<STOP>", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
-
-
-def test_heat_of_errors():
-    rows = [("relabelled", "S", "NP")] * 3 + [("missing", "PP", None)] * 2
-    rows += [("extra", None, "NP"), ("wrong arc", "X", "Y")]
-    figure = error_heat(pd.DataFrame(rows, columns=["class", "gold_label", "label"]))
-    assert {"S", "PP", "NP", "nothing", "1", "2", "3", "gold label", "label in the parse"} == texts(figure)
-    assert not cut_off(figure)
 
 
 def test_a_triangle_has_a_cell_for_every_span_that_is_given():

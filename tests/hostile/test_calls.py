@@ -129,7 +129,7 @@ WRONG = [
 ]  # fmt: skip
 GOOD = {  # arguments that must be given
     "text": "One.", "texts": ["One."], "k": 1, "seed": 1, "phrase": 1, "path": "x.ptb", "folder": "x", "name": "sample",
-    "repository": "a/b", "pattern": "NP", "gold": [PARSED], "heads": [0], "points": {}, "split": "dev",
+    "repository": "a/b", "pattern": "NP", "count": 1, "gold": [PARSED], "heads": [0], "points": {}, "split": "dev",
     "device": "cpu", "first": [], "second": [], "sentence": SENTENCE, "sentences": [SENTENCE],
 }  # fmt: skip
 NOT_TYPED, FUNCTIONS = {"result"}, (FunctionType, MethodType)  # the first takes what only lalkit makes

@@ -13,9 +13,8 @@ import lalkit
 from lalkit.draw.typed import TypedSentences
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.interpret import explainer
-from lalkit.interpret.contributions import NORMS
 from lalkit.interpret.page import page
-from lalkit.interpret.tables import FIRST, PLACE, profile
+from lalkit.interpret.tables import FIRST, NORMS, PLACE, profile
 from lalkit.treebank.tree import Span
 
 TEXT = "She saw the man with the telescope ."

@@ -10,8 +10,8 @@ from lalkit import bench
 from lalkit.api import Parser
 from lalkit.config import override
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import NORMS, normalise
 from lalkit.interpret.paper_layer import PaperLayer, parts_of, without_heads
+from lalkit.interpret.tables import NORMS, normalise
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.perturbation import ablate

@@ -9,7 +9,7 @@ import torch
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError
-from lalkit.interpret.parts import BOUNDARY, CONSTANT, FIRST, LAST, WORD
+from lalkit.interpret.explanation import BOUNDARY, CONSTANT, FIRST, LAST, WORD
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ablate
 from lalkit.training.loop import train

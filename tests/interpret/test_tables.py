@@ -1,12 +1,11 @@
-"""Shares, lifts and averages are right on contributions with a known answer; heads of two parsers are paired."""
+"""Shares and lifts are right on contributions with a known answer; heads of two parsers are paired."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from lalkit.errors import LalkitError
-from lalkit.interpret.contributions import Contributions
-from lalkit.interpret.tables import agreement, averages, led_labels, matched_by_chance, profile, top_shares
+from lalkit.interpret.tables import Contributions, agreement, matched_by_chance, profile, top_shares
 
 
 def made(labels, tops, heads=4, sentences=None, seed=0):
@@ -37,20 +36,6 @@ def test_top_shares():
     assert table[table["label"] == "VP"].iloc[0][["head", "share"]].tolist() == [1, 75]
 
 
-def test_led_labels_is_the_reverse():
-    table = led_labels(made(LABELS, TOPS), "raw", range(4)).set_index(["head", "label"])
-    assert table.loc[(1, "VP"), ["spans", "share", "overall"]].tolist() == [5, 60, 40]
-    assert table.loc[(0, "NP"), "share"] == 100 and table.loc[(0, "NP"), "lift"] == pytest.approx(1 / 0.6)
-    assert (0, "VP") not in table.index
-
-
-def test_averages():
-    found = made(LABELS, TOPS)
-    table = averages(found, "minmax").set_index(["label", "head"])
-    assert table.loc[("NP", 0), "mean"] == pytest.approx(found.by("minmax")[:6, 0].mean())
-    assert (table["low"] <= table["mean"]).all() and (table["mean"] <= table["high"]).all()
-
-
 def test_intervals_are_over_sentences():
     """Six spans of one sentence are one observation: nothing is known of other sentences, and the interval is a point."""
     together = top_shares(made(LABELS, TOPS, sentences=[0] * 10), "raw", ["NP"])
@@ -67,14 +52,12 @@ def test_a_head_that_leads_one_span_has_no_interval_of_its_lift():
     assert table.loc[("NP", 1), "lift_low"] <= table.loc[("NP", 1), "lift"] <= table.loc[("NP", 1), "lift_high"]
 
 
-def test_unknown_labels_and_heads_are_refused():
+def test_unknown_labels_are_refused():
     found = made(LABELS, TOPS)
     with pytest.raises(LalkitError, match="no span is labelled 'QP'\n.*NP, VP"):
         top_shares(found, "raw", ["NP", "QP"])
     with pytest.raises(LalkitError, match="no span is labelled as asked"):
-        averages(found, "raw", [])
-    with pytest.raises(LalkitError, match="head is 4\n.*0 to 3"):
-        led_labels(found, "raw", [0, 4])
+        top_shares(found, "raw", [])
 
 
 def test_agreement():
