@@ -43,6 +43,12 @@ def shown(value: Any) -> str:
 class LalkitError(Exception):
     """Base of every error that lalkit raises on purpose. The command line turns it into one message and exit code 2.
 
+    >>> raise lalkit.LalkitError("there is no parser", "Name one.")
+    Traceback (most recent call last):
+        ...
+    lalkit.errors.LalkitError: there is no parser
+      Name one.
+
     problem: what is wrong; remedy: what the user can do; where: the file, the sentence or the setting.
     """
 

@@ -135,7 +135,7 @@ class Explanation:
     """Parses, and for each constituent the parts that add up to its score. `print` shows the words, a notebook the table.
 
     >>> print(str(parser.explain("It rained.", "NP"))[:44])
-    NP “It”, head word “It”, score 4.58: most fr
+    NP “It”, head word “It”, score 2.54: most fr
     """
 
     sentences: Sequence[Explained]
@@ -187,8 +187,8 @@ class Explanation:
         """The parts of the score of each constituent, a row for each.
 
         >>> table = parser.explain("It rained.").table
-        >>> table.groupby(["label", "score"])["value"].sum().round(2).tolist()
-        [4.58, 2.02, 9.09]
+        >>> table.groupby("label")["value"].sum().map("{:.2f}".format).to_dict()  # the scores
+        {'NP': '2.54', 'S': '-0.39', 'VP': '2.27'}
 
         First come the columns of `tables.with_words`, then
 

@@ -249,7 +249,7 @@ def test_a_page_has_the_numbers_of_the_table(parser, tmp_path):
     html = exploration.save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert html == exploration.html and "ballots" in html and result.explore(gold=result.sentence).html != html
     for beside in (result, result.sentence):
-        assert result.explore(beside=beside).html.count("<template data-pane=") == 2
+        assert result.explore(beside=beside).html.count('"kind":') == 2
     with pytest.raises(LalkitError, match="no sentence"):
         page(replace(found, sentences=[]), "a model")
 
