@@ -130,7 +130,7 @@ RUNS = {
     "11_error_tracing": ({"profile": "five-minutes", "model": "PAPER", "split": "dev", "sentences": 12, "count": 3, "error": 1},
                          "errors.csv classes.csv traced.csv forced.csv"),
     "12_how_sure_is_it": ({"parser": "PAPER", "texts": ["She slept."], "k": 3, "words": "She saw stars", "labels": ["NP"],
-                           "parsers": ["PAPER", "SPAN"], "judged": "PAPER"},
+                           "parsers": ["en-news"], "judged": "PAPER"},
                           "alternatives.png calibration.png confidence.csv temperatures.csv heads-know.png own-position.png"),
     "13_heads_that_mean_it": ({"profile": "five-minutes", "papers": "PAPER", "inside": "SPAN", "split": "dev", "sentences": 8,
                                "labels": ["NP", "VP"]}, "cancellation.csv table.csv heads.png where.csv balance.csv ties.csv"),
