@@ -12,7 +12,7 @@ import pytest
 
 import lalkit.draw
 from lalkit.draw import explorer, explorer_frame
-from lalkit.draw.explorer.gold import compare, in_order
+from lalkit.draw.explorer import compare, in_order
 from tests.draw.explorer_data import explorer_data, sentence
 
 NASTY = ("</script><script>alert(1)</script>", "</script/", "<!--<script/", "{{data}}", "\"&'", "\u2029", "<b>")

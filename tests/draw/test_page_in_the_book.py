@@ -17,7 +17,7 @@ import pytest
 import lalkit
 from lalkit.chart.joint import decode
 from lalkit.chart.sums import marginals
-from lalkit.draw.explorer.gold import in_order
+from lalkit.draw.explorer import in_order
 from lalkit.errors import ScoreError
 from lalkit.files import write_json
 from lalkit.network.alignment import surface
