@@ -11,6 +11,7 @@ Holm's correction is in scipy.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -56,10 +57,12 @@ def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Welch:
     # All runs of a system are equal, so that there is no spread to measure the difference by.
     if a.std() == b.std() == 0:
         return Welch(difference, difference, difference, float(difference == 0), float(abs(difference) >= margin))
-    test = scipy.stats.ttest_ind(a, b, equal_var=False)
-    interval = test.confidence_interval(0.95)
-    above = scipy.stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
-    below = scipy.stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the runs of one system are equal, which is no error
+        test = scipy.stats.ttest_ind(a, b, equal_var=False)
+        interval = test.confidence_interval(0.95)
+        above = scipy.stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
+        below = scipy.stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
     return Welch(difference, float(interval.low), float(interval.high), float(test.pvalue), float(max(above, below)))
 
 

@@ -112,3 +112,8 @@ def test_splits_of_the_runs_of_one_system():
     rng = np.random.default_rng(0)
     rates = [np.mean([p < 0.05 for _ in range(400) for p in split_tests(rng.normal(size=n))]) for n in (3, 5)]
     assert all(0.02 < rate < 0.08 for rate in rates), "5 % of the tests of nothing are significant"
+
+
+def test_equal_runs_of_one_system_give_no_warning(recwarn):
+    found = welch([80.1, 80.1, 80.1], [79.9, 80.4, 80.2], margin=0.3)
+    assert found.low < found.difference < found.high and not list(recwarn)
