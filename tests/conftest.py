@@ -106,11 +106,11 @@ def parser(tiny_parser):
 def tiny_span_parser(tmp_path_factory):
     """As `tiny_parser`, with label attention inside the span, its boundaries linear.
 
-    With large first weights, it finds noun phrases after two epochs. Some tests need them.
+    With large first weights, it finds noun phrases after ten epochs. Some tests need them.
     """
     from lalkit.training.loop import train
 
     inside = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
     folder = tmp_path_factory.mktemp("runs") / "tiny-span"
-    train(override(tiny(), {"train.epochs": 2, "model.initial": "glorot", **inside}), "sample", folder)
+    train(override(tiny(), {"train.epochs": 10, "model.initial": "glorot", **inside}), "sample", folder)
     return folder

@@ -70,7 +70,7 @@ def test_no_file_is_replaced_that_was_not_named_exactly(tiny_parser, tmp_path, s
 
 
 def test_explaining(tiny_parser, tiny_span_parser, tmp_path):
-    for parser, words in ((tiny_parser, "label head"), (tiny_span_parser, "its words give")):
+    for parser, words in ((tiny_parser, "label head"), (tiny_span_parser, "of the attention")):
         code, out, err = lalkit("explain", "One two.", "--model", parser, "--html", "page.html", cwd=tmp_path)
         assert code == 0 and words in out and "page.html" in err, err
         assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8").lower()

@@ -161,6 +161,9 @@ def evaluate(
 ) -> Evaluation:
     """Score a corpus, sentence i against sentence i.
 
+    >>> lalkit.evaluate(treebank.sentences, treebank.sentences).summary()["f1"]
+    100.0
+
     Args:
         gold: the right sentences.
         predicted: one for each gold sentence; None for a sentence that could not be parsed.

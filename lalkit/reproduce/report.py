@@ -200,6 +200,8 @@ def comparisons(sweeps: Iterable[Sweep]) -> pd.DataFrame:
 def read_sweep(path: str | Path) -> Sweep:
     """Read a sweep from the folder of its runs, or from the NAME.csv of a report.
 
+    >>> lalkit.read_sweep("figures/sweeps/trial.csv").cells()  # doctest: +SKIP
+
     Raises ParameterError if it holds no sweep, or a damaged one, or if none of its runs ended well.
     """
     path = Path(path)

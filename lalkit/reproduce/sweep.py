@@ -193,6 +193,8 @@ def describe(cell: dict[str, Any]) -> str:
 def plan(path: str | Path, profile: str | None = None) -> Plan:
     """Return all runs of a sweep's file in one of its profiles (None: the file as it stands).
 
+    >>> runs = lalkit.plan("notebooks/sweeps/trial.yml", "smoke").runs  # doctest: +SKIP
+
     The runs are in the order of the seeds, so that an unfinished sweep has seen every cell. The key of a run is the SHA-256 of
     its config, its treebank with all sentences, and the code that trains.
 
@@ -313,6 +315,8 @@ def check(path: str | Path, profile: str | None = None) -> list[str]:
 
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:
     """Carry out the missing runs of a plan. Return every run with its result, in the plan's order.
+
+    >>> found = lalkit.sweep(lalkit.plan("notebooks/sweeps/trial.yml", "smoke"), "runs/smoke")  # doctest: +SKIP
 
     An interruption loses nothing: the same call continues. A run that another sweep beside `out` has finished is copied from
     there, so that a cell that two tables share is trained once.

@@ -16,6 +16,8 @@ STUDIES = {"classifiers": "classifiers", "summarizers": "summarizer_heads", "sys
 def study(name: str, *args: Any, **options: Any) -> dict[str, DataFrame]:
     """Train and measure the systems of a study, and return its tables by their names. What is finished is not repeated.
 
+    >>> lalkit.study("classifiers", ["subjectivity"], ["vanilla", "diversity"], [1], "runs/lstm")  # doctest: +SKIP
+
     Args:
         name: classifiers (Mohankumar et al. 2020, lesson 17), summarizers (Baan et al. 2019, lesson 18) or systems (both and
             parsers under the same probes, lesson 19).

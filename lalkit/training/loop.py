@@ -44,6 +44,8 @@ LOWER_RATES = "Lower train.rate or train.encoder_rate."
 def train(config: Config, treebank: str, out: str | Path, *, resume: bool = False, device: str = "auto") -> dict:
     """Train on a treebank's train part and keep the parser that is best on its dev part. Return its dev scores.
 
+    >>> lalkit.train(preset("minilm"), "sample", "runs/first")  # `from lalkit.config import preset`  # doctest: +SKIP
+
     Args:
         config: All settings.
         treebank: A treebank's name or folder, or a mixture of them.

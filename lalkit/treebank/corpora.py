@@ -90,7 +90,11 @@ class Treebank:
         return self.sentences[place]
 
     def sample(self, count: int) -> Treebank:
-        """Return `count` sentences from all over the treebank, at equal distances. 0 means all sentences."""
+        """Return `count` sentences from all over the treebank, at equal distances. 0 means all sentences.
+
+        >>> len(treebank.sample(2))
+        2
+        """
         from lalkit.treebank.check import subset  # it imports this module
 
         return replace(self, sentences=tuple(subset(self.sentences, count)), problems=())

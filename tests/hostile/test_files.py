@@ -97,7 +97,7 @@ def folder(tiny_parser, tmp_path):
     (folder / "profile.json").write_text(json.dumps(profile))
     (folder / "card.json").write_text('{"licence": "CC BY 4.0"}')
     (tmp_path / "a.ipynb").write_text(json.dumps(NOTEBOOK))
-    assert "c" in lalkit.load(folder).parse("One two.").explain()
+    assert "c" in str(lalkit.load(folder).parse("One two.").explain())
     return folder
 
 

@@ -205,6 +205,8 @@ def test_only_the_chosen_words_and_heads_change(parsers, pretrained):
             words = [2, 3] if wanted.keys() & {*axes} else None
             kind = "label" if "label" in axes else "head"
             head = min(1, before.shape[axes.index(kind)] - 1) if kind in axes else None
+            if kind == "label":
+                head = parser.attribution.head_labels.index(parser.parse(TEXT).spans[0].label)
             with parser.patched({point: before}):
                 assert parser.parse(TEXT).score == pytest.approx(score, abs=1e-4)
             with parser.patched(put, words, head):
