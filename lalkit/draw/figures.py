@@ -23,31 +23,9 @@ from lalkit.evaluation.statistics import mean_of_runs
 PALETTE = "colorblind"
 NAMES = ["blue", "orange", "green", "red", "purple", "brown", "pink", "grey", "yellow", "sky"]
 COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())))  # such as COLOURS.blue
-BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = vars(
-    COLOURS
-).values()  # until all lessons use COLOURS
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
-
-
-def attention_heat(
-    attention: np.ndarray, words: Sequence[str], heads: Sequence[int], marks: Sequence[int] = ()
-) -> Figure:
-    """Draw what label heads attend to as a heat map: a row for each of `heads`, columns <START>, words, <STOP>.
-
-    attention: [label heads, words + 2]. marks: columns to draw in a frame, such as that of the root.
-    """
-    names, rows = ["<START>", *words, "<STOP>"], [f"head {head}" for head in heads]
-    figure, (axis,) = side_by_side(1, min(0.42 * len(names) + 1.8, 16), 0.28 * len(heads) + 1.4, words=words)
-    colours = {"cmap": "Greys", "vmin": 0, "vmax": max(attention[list(heads)].max(), 1e-9)}
-    bar = {"label": "attention", "shrink": 0.9}
-    sns.heatmap(attention[list(heads)], xticklabels=names, yticklabels=rows, cbar_kws=bar, ax=axis, **colours)
-    axis.set_xticks(axis.get_xticks(), names, rotation=60, ha="right", fontsize=8)
-    axis.tick_params(axis="y", labelsize=8, rotation=0)
-    for column in marks:
-        axis.axvspan(column, column + 1, fill=False, edgecolor=COLOURS.red, lw=1.5)
-    return figure
 
 
 def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:

@@ -10,7 +10,7 @@ import pytest
 import seaborn as sns
 
 from lalkit import draw
-from lalkit.draw.figures import attention_heat, span_triangle, sweep_figure
+from lalkit.draw.figures import span_triangle, sweep_figure
 from lalkit.evaluation.statistics import mean_of_runs
 
 
@@ -55,13 +55,6 @@ def test_a_sweep_has_its_points_intervals_and_curves(cells):
     assert len(sweep_figure(runs, curves[:0], ["heads"], ["f1"]).axes) == 1
     interval = next(line for line in above.lines if [*line.get_ydata()] == [0, 0])
     assert interval.get_xdata() == pytest.approx(mean_of_runs(runs["f1"][:3])[1:])
-
-
-def test_heat_of_attention():
-    attention = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
-    figure = attention_heat(attention, ["word"], [1, 0], marks=[1])
-    assert figure.axes[0].collections[0].get_array().tolist() == attention[[1, 0]].tolist()
-    assert {"<START>", "word", "<STOP>", "head 1", "head 0"} <= texts(figure) and not cut_off(figure)
 
 
 def test_a_triangle_has_a_cell_for_every_span_that_is_given():

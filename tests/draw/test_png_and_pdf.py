@@ -3,14 +3,13 @@
 import warnings
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from matplotlib import rcParams
 from matplotlib.patches import PathPatch, Polygon
 
 from lalkit.draw import draw_joint
 from lalkit.draw import svg as fonts
-from lalkit.draw.figures import attention_heat
+from lalkit.draw.figures import side_by_side
 from lalkit.draw.svg import NARROWER, as_figure, redraw
 from lalkit.treebank.corpora import load
 from tests.draw.pictures import SVG
@@ -50,8 +49,7 @@ def test_every_text_line_and_arrow_is_where_the_svg_has_it(seed, monkeypatch):
 
 def test_without_a_font_for_chinese_a_warning_says_what_to_install(monkeypatch, chinese):
     monkeypatch.setattr(fonts, "chinese", lambda: None)
-    attention = np.full((2, len(chinese) + 2), 0.5)
-    for make in (lambda: as_figure(draw_joint(chinese)), lambda: attention_heat(attention, chinese.words, [0])):
+    for make in (lambda: as_figure(draw_joint(chinese)), lambda: side_by_side(1, 4, 3, words=chinese.words)):
         with pytest.warns(UserWarning, match="fonts-noto-cjk"):
             make()
     with warnings.catch_warnings():
