@@ -1,7 +1,7 @@
 """Ship parsers: choose a run and write its card, add a precision to a card, fit and measure temperatures, and build wheels.
 
-    python tools/ship.py card runs/craft-1 runs/craft-2 --name en-craft      the parser of the best run, into data/models
-    python tools/ship.py precision en-craft bf16                             its scores in a lower precision, into its card
+    python tools/ship.py card runs/news-1 runs/news-2 --name en-news         the parser of the best run, into data/models
+    python tools/ship.py precision en-news bf16                              its scores in a lower precision, into its card
     python tools/ship.py calibrate runs/first --treebank sample              fit its temperature on the dev part
     python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
     python tools/ship.py wheel --out dist                                    lalkit-models-NAME, for pip; by default all
@@ -143,9 +143,10 @@ def page(facts: dict) -> str:
     hours = [row["hours"] * row["cores"] for row in facts["seeds"]]
     low, high = (f"{end:.1f}" for end in (min(hours), max(hours)))
     on_dev = {row["treebank"]: row for row in facts.get("parts", ()) if (row["split"], row["of"]) == ("dev", "all")}
+    learned = "+".join(row["treebank"] for row in (facts, *facts.get("stages", ())))
     return environment.get_template("card.md.jinja").render(
         f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS, universal=UNIVERSAL,
-        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=sources(facts["treebank"]), mixed="parts" in facts,
+        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=[*dict.fromkeys(sources(learned))], mixed="parts" in facts,
         quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
         energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip
@@ -242,12 +243,13 @@ def ship(
         "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
         "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
         "chosen": "before" if seed is not None else "on dev", "controls": controls(control or [], treebank, recipe),
+        "starts": sorted(starts), "stages": stages,
         "corpus": {split: len(part) for split, part in splits(treebank).items()},
         **weaknesses(parser, together(scored[chosen]["parses"]["dev"]), own, mixed),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
     }  # fmt: skip
     if mixed:
-        facts |= {"starts": sorted(starts), "stages": stages, "silver": silver_facts, "trained_on": trained_on}
+        facts |= {"silver": silver_facts, "trained_on": trained_on}
         parts = [_part_rows(run, one["parses"]["dev"]) for run, one in zip(runs, scored)]
         facts["parts"] = parts[chosen]
         facts["by_seed"] = [
