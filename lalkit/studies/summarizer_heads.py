@@ -1,13 +1,14 @@
 """What each head of a summarizer attends to, and what is lost without it (Baan et al. 2019, section 4); and the whole study.
 
 A head can attend to parts of speech, to names, to neighbours of its query, or to few words. Without one head, is the summary
-worse, and by more than chance? A gate removes the context of a head. For the copy head, the gate alone does not change what is
+worse, and by more than chance? Its context is set to zero. For the copy head, this alone does not change what is
 copied. So we also let it copy from all words equally, and do both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import product, repeat
@@ -23,10 +24,11 @@ from lalkit.config import override
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.evaluation.statistics import holm, paired_test
 from lalkit.network.batches import pad
+from lalkit.network.encoder import Change
 from lalkit.probes import weights as measures
 from lalkit.studies import frame, summarizers
 from lalkit.studies.frame import in_order
-from lalkit.studies.summarizers import Batch, Change, Summarizer, SummarizerConfig, Vocabulary
+from lalkit.studies.summarizers import Batch, Summarizer, SummarizerConfig, Vocabulary
 from lalkit.studies.texts import Text, Texts, news
 
 Tables = dict[str, pd.DataFrame]
@@ -205,22 +207,24 @@ def summaries(
     written: list[list[str]] = []
     for group in in_order(documents, summarizers.GROUP):
         batch = model.collate(group)
-        change = change_without(model, without, mode, batch) if without else summarizers.UNCHANGED
-        written += model.summarize(batch, most, change)
+        with change_without(model, without, mode, batch) if without else nullcontext():
+            written += model.summarize(batch, most)
     return written
 
 
 def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Change:
     """Return the change that takes a head away.
 
-    mode: context (its gate is closed), copy (it copies from all words equally), or both; the last two are for the copy head.
+    mode: context (it is zero), copy (the head copies from all words equally), or both; the last two are for the copy head.
     """
     block, _, number = head.rpartition(".")
-    gate = model.say.weight.new_ones(model.config.heads)
+    gate = model.say.weight.new_ones(model.config.heads, 1, 1)
     gate[int(number)] = 0.0
     even = batch.mask[:, None].to(gate.dtype)
-    copy = even / even.sum(-1, keepdim=True) if mode != "context" else None
-    return Change(gates={block: gate} if mode != "copy" else None, copy=copy)
+    even = even / even.sum(-1, keepdim=True)
+    context = model.attention(block), {"contexts": lambda contexts: contexts * gate}
+    copy = model, {"copied": lambda attention: even.expand_as(attention)}
+    return Change({"context": [context], "copy": [copy], "both": [context, copy]}[mode])
 
 
 # ---------------------------------------------------------------- the study

@@ -12,7 +12,7 @@ This file has the model, the view that the probes have of it, and its training. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict
 from lalkit.errors import ModelError
 from lalkit.network.batches import pad
-from lalkit.network.encoder import fill
+from lalkit.network.encoder import Change, HookedModule, fill
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
@@ -128,40 +128,33 @@ class Vocabulary:
 # ---------------------------------------------------------------- the model
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(HookedModule):
     """softmax(Q K^T / sqrt(d_h)) V of every head, side by side, times a matrix. normalisers: one for each head.
 
-    It always returns its weights, every head can have a gate, and other weights can replace its own. torch's layer cannot.
+    It always returns its weights, and lets other code change them, the values and the contexts. torch's layer does not.
     """
+
+    points = {"attention": "batch head query key", "values": "batch head key dim", "contexts": "batch head query dim"}
 
     def __init__(self, d_model: int, normalisers: tuple[str, ...], dropout: float):
         super().__init__()
         self.normalisers, self.heads, self.dropout = normalisers, len(normalisers), dropout
         self.query, self.key, self.value, self.output = (nn.Linear(d_model, d_model) for _ in range(4))
 
-    def forward(
-        self, x: Tensor, y: Tensor, mask: Tensor, gate: Tensor | None = None, weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return ([B, Q, d], weights [B, H, Q, T]).
+    def forward(self, x: Tensor, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ([B, Q, d], weights [B, H, Q, T]) of queries x [B, Q, d] that attend to y [B, T, d].
 
-        Args:
-            x: The queries [B, Q, d].
-            y: What they attend to [B, T, d].
-            mask: [B, 1 or Q, T], True where a query may attend.
-            gate: Factors [H] of the heads' contexts.
-            weights: [B, H, Q, T], used instead of the layer's own weights.
+        mask: [B, 1 or Q, T], True where a query may attend.
         """
         pairs = zip((self.query, self.key, self.value), (x, y, y))
         query, key, value = (layer(z).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer, z in pairs)
-        if weights is None:
-            scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-            mask, weights = mask[:, None].expand_as(scores), scores.new_empty(scores.shape)
-            for kind in set(self.normalisers):
-                heads = [h for h, name in enumerate(self.normalisers) if name == kind]
-                weights[:, heads] = normalise(scores[:, heads], mask[:, heads], kind)
-        contexts = F.dropout(weights, self.dropout, self.training) @ value
-        if gate is not None:
-            contexts = contexts * gate[:, None, None]
+        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        mask, weights = mask[:, None].expand_as(scores), scores.new_empty(scores.shape)
+        for kind in set(self.normalisers):
+            heads = [h for h, name in enumerate(self.normalisers) if name == kind]
+            weights[:, heads] = normalise(scores[:, heads], mask[:, heads], kind)
+        weights, value = self.hook("attention", weights), self.hook("values", value)
+        contexts = self.hook("contexts", F.dropout(weights, self.dropout, self.training) @ value)
         return self.output(contexts.transpose(1, 2).flatten(-2)), weights
 
 
@@ -170,25 +163,6 @@ class Output(NamedTuple):
 
     probs: Tensor
     weights: dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Change:
-    """Values that replace those of the network.
-
-    gates: factors [H] of a block's contexts; weights: [B, H, Q, T] of a block; copy: [B, 1 or Q, T], used instead of the copy
-    head's attention, but only for copying.
-    """
-
-    gates: Mapping[str, Tensor] | None = None
-    weights: Mapping[str, Tensor] | None = None
-    copy: Tensor | None = None
-
-    def of(self, block: str) -> tuple[Tensor | None, Tensor | None]:
-        return (self.gates or {}).get(block), (self.weights or {}).get(block)
-
-
-UNCHANGED = Change()
 
 
 class Layer(nn.Module):
@@ -203,22 +177,25 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.feedforward = nn.Sequential(nn.Linear(d, wide), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(wide, d))
 
-    def forward(self, x, mask, own=(None, None), memory=None, memory_mask=None, cross=(None, None)):
-        """Return (x, weights, weights over the document or None). own, cross: (gate, weights) of the two attentions."""
+    def forward(self, x, mask, memory=None, memory_mask=None):
+        """Return (x, weights): those over the document, where there are any."""
         normed = self.norms[0](x)
-        context, weights = self.own(normed, normed, mask, *own)
-        x, over = x + self.dropout(context), None
+        context, weights = self.own(normed, normed, mask)
+        x = x + self.dropout(context)
         if self.cross is not None:
-            context, over = self.cross(self.norms[1](x), memory, memory_mask, *cross)
+            context, weights = self.cross(self.norms[1](x), memory, memory_mask)
             x = x + self.dropout(context)
-        return x + self.dropout(self.feedforward(self.norms[-1](x))), weights, over
+        return x + self.dropout(self.feedforward(self.norms[-1](x))), weights
 
 
-class Summarizer(nn.Module):
+class Summarizer(HookedModule):
     """Documents -> probabilities of every word of their summaries, given the words before it.
 
-    Raises ModelError if d_model is not a multiple of heads.
+    copied: the attention by which words are copied, that of the copy head. Raises ModelError if d_model is not a multiple of
+    heads.
     """
+
+    points = {"copied": "batch query key"}
 
     def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):
         super().__init__()
@@ -275,41 +252,38 @@ class Summarizer(nn.Module):
         layer = self.encoder[int(number)].own if kind == "enc" else self.decoder[int(number)].cross
         return cast(MultiHeadAttention, layer)
 
-    def forward(self, batch: Batch, change: Change = UNCHANGED) -> Output:
-        memory, weights = self.encode(batch, change)
-        probs, over = self.decode(batch, memory, batch.before, change)
+    def forward(self, batch: Batch) -> Output:
+        memory, weights = self.encode(batch)
+        probs, over = self.decode(batch, memory, batch.before)
         return Output(probs, weights | over)
 
-    def encode(self, batch: Batch, change: Change = UNCHANGED) -> tuple[Tensor, dict[str, Tensor]]:
+    def encode(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (memory [B, T, d], the weights of the encoder)."""
         x, weights = self._embed(batch.source), {}
         for i, layer in enumerate(self.encoder):
-            x, weights[f"enc.{i}"], _ = layer(x, batch.mask[:, None], change.of(f"enc.{i}"))
+            x, weights[f"enc.{i}"] = layer(x, batch.mask[:, None])
         return self.norms[0](x), weights
 
-    def decode(
-        self, batch: Batch, memory: Tensor, before: Tensor, change: Change = UNCHANGED
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def decode(self, batch: Batch, memory: Tensor, before: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (probabilities [B, Q, V + o] of the words that follow `before`, weights over the document)."""
         q = before.shape[1]
         past = torch.ones(q, q, dtype=torch.bool, device=before.device).tril()[None]
         x, weights = self._embed(before), {}
         for i, layer in enumerate(self.decoder):
-            block = f"cross.{i}"
-            x, _, weights[block] = layer(x, past, (None, None), memory, batch.mask[:, None], change.of(block))
+            x, weights[f"cross.{i}"] = layer(x, past, memory, batch.mask[:, None])
         y = self.norms[1](x)
         scores = self.say(y)
         scores[..., [PADDING, START]] = -torch.inf  # never wanted
         copying = torch.sigmoid(self.copy(y))
-        attention = weights[self.copying][:, 0] if change.copy is None else change.copy.expand(-1, q, -1)
+        attention = self.hook("copied", weights[self.copying][:, 0])
         probs = x.new_zeros(*scores.shape[:2], len(self.vocabulary) + len(batch.unknown))
         probs[..., : len(self.vocabulary)] = (1 - copying) * torch.softmax(scores, -1)
         places = batch.extended[:, None].expand(-1, q, -1)
         return probs.scatter_add(2, places, copying * attention), weights
 
-    def loss(self, batch: Batch, change: Change = UNCHANGED) -> Tensor:
+    def loss(self, batch: Batch) -> Tensor:
         """Return the mean of -log P over every word of the summaries and their ends."""
-        probs = self(batch, change).probs.gather(2, batch.target[..., None])[..., 0]
+        probs = self(batch).probs.gather(2, batch.target[..., None])[..., 0]
         return -torch.log(probs + LEAST)[batch.target_mask].mean()
 
     def _embed(self, ids: Tensor) -> Tensor:
@@ -317,18 +291,15 @@ class Summarizer(nn.Module):
         return self.dropout(x + positions(ids.shape[1], self.config.d_model, x))
 
     @torch.inference_mode()
-    def summarize(self, batch: Batch, most: int = 100, change: Change = UNCHANGED) -> list[list[str]]:
-        """Return the words of the summary of every document of a batch, each the likeliest after those before it.
-
-        most: the most words; change: without `weights`, and with one row of `copy` for all queries.
-        """
+    def summarize(self, batch: Batch, most: int = 100) -> list[list[str]]:
+        """Return the words of the summary of every document of a batch, at most `most`, each the likeliest after those before."""
         self.eval()
-        memory, _ = self.encode(batch, change)
+        memory, _ = self.encode(batch)
         before = batch.source.new_full((len(memory), 1), START)
         summary = batch.source.new_zeros(len(memory), 0)
         ended = batch.mask.new_zeros(len(memory))
         for _ in range(most):
-            probs, _ = self.decode(batch, memory, before, change)
+            probs, _ = self.decode(batch, memory, before)
             word = probs[:, -1].argmax(-1).masked_fill(ended, PADDING)
             ended |= word == STOP
             summary = torch.cat([summary, word[:, None]], 1)
@@ -369,21 +340,19 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
     weights replace those of the block everywhere. If its first head is the copy head, they also change what is copied. The block
     "copy" is that head alone, and only what is copied changes.
     """
-    inside = model.copying if block == COPY else block
-    values, hook = [], lambda layer, inputs, output: values.append(output)
-    with model.attention(inside).value.register_forward_hook(hook):
+    inside, in_encoder = model.copying if block == COPY else block, block.startswith("enc")
+    layer, values = model.attention(inside), []
+    with layer.hooked(values=lambda value: values.append(value) or value):
         weights = model(batch).weights[inside]
-    value = values[0].unflatten(-1, (model.config.heads, -1)).transpose(1, 2)
-    heads = [f"{inside}.{h}" for h in range(model.config.heads)]
+    heads, memory = [f"{inside}.{h}" for h in range(layer.heads)], None if in_encoder else model.encode(batch)[0]
     if block == COPY:
-        weights, value, heads = weights[:, :1], value[:, :1], [COPY]
-    in_encoder = block.startswith("enc")
-    memory = None if in_encoder else model.encode(batch)[0]
+        weights, values, heads = weights[:, :1], [values[0][:, :1]], [COPY]
 
     @torch.no_grad()
     def probabilities(given: Tensor) -> Tensor:
-        change = Change(copy=given[:, 0]) if block == COPY else Change(weights={block: given})
-        return model(batch, change).probs if in_encoder else model.decode(batch, memory, batch.before, change)[0]
+        changed = (model, {"copied": lambda _: given[:, 0]}), (layer, {"attention": lambda _: given})
+        with Change([changed[block != COPY]]):
+            return model(batch).probs if in_encoder else model.decode(batch, memory, batch.before)[0]
 
     def predict(given: Tensor) -> Outcome:
         given = given.to(weights.dtype)
@@ -391,7 +360,7 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
         return judged(probs, batch.target_mask, batch.target)
 
     queries = batch.mask if in_encoder else batch.target_mask
-    return AttentionView(weights, value, batch.mask, queries, heads, predict, tuple(examples))
+    return AttentionView(weights, values[0], batch.mask, queries, heads, predict, tuple(examples))
 
 
 def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]]:

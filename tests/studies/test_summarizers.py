@@ -1,6 +1,7 @@
 """The copy summarizer: its equations, its view, its training; and its heads, against a loop over documents and queries."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from statistics import fmean
 from typing import get_args
@@ -16,7 +17,7 @@ from lalkit.studies import summarizer_heads as heads
 from lalkit.studies import summarizers
 from lalkit.studies.frame import PADDING, UNKNOWN
 from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_table, score, study, tag_table
-from lalkit.studies.summarizers import STOP, Change, Summarizer, SummarizerConfig, Vocabulary, likelihood, train, view
+from lalkit.studies.summarizers import STOP, Summarizer, SummarizerConfig, Vocabulary, likelihood, train, view
 from lalkit.studies.texts import Text, news
 from tests.reference import probes_literal as literal
 
@@ -50,7 +51,8 @@ def test_a_word_that_stands_twice_gets_the_attention_of_both_places():
     model.copy.weight.zero_()
     model.copy.bias.fill_(50.0)  # p = 1
     copy = torch.tensor([0.2, 0.5, 0, 0.3, 0], dtype=torch.float64).expand(1, 3, 5)
-    probs = model(batch, Change(copy=copy)).probs
+    with model.hooked(copied=lambda _: copy):
+        probs = model(batch).probs
     assert probs[0, 0, zork] == pytest.approx(0.8) and probs[0, 0, model.vocabulary.index["a"]] == pytest.approx(0.2)
 
 
@@ -58,9 +60,10 @@ def test_an_unknown_word_without_attention_costs_46_and_its_gradient_is_finite()
     model = make()
     batch = model.collate([Text(("a", "Zork"), summary=("Zork",))])
     copy = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 2, 2)
-    probs = model(batch, Change(copy=copy)).probs[0, 0, len(model.vocabulary)]
+    with model.hooked(copied=lambda _: copy):
+        probs = model(batch).probs[0, 0, len(model.vocabulary)]
+        model.loss(batch).backward()
     assert float(-torch.log(probs.detach() + summarizers.LEAST)) == pytest.approx(46.05, abs=0.01)
-    model.loss(batch, Change(copy=copy)).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
@@ -97,14 +100,13 @@ def test_alone_and_in_a_batch_the_probabilities_are_the_same():
 
 
 @torch.no_grad()
-def test_open_gates_change_nothing_and_a_closed_one_is_a_head_cut_out():
+def test_a_closed_gate_is_a_head_cut_out():
     model = make()
     batch = model.collate([KNOWN, NEW])
-    found = model(batch).probs
-    ones = {block: torch.ones(2, dtype=torch.float64) for block in model.blocks}
-    assert torch.equal(model(batch, Change(gates=ones)).probs, found)
+    found, gate = model(batch).probs, torch.tensor([1.0, 0.0], dtype=torch.float64)[:, None, None]
     for block in ("enc.1", "cross.0"):
-        gated = model(batch, Change(gates={block: torch.tensor([1.0, 0.0], dtype=torch.float64)})).probs
+        with model.attention(block).hooked(contexts=lambda contexts: contexts * gate):
+            gated = model(batch).probs
         layer = model.attention(block).output
         kept = layer.weight.clone()
         layer.weight[:, 4:] = 0  # what reads the second head's context
@@ -116,13 +118,14 @@ def test_a_gate_on_the_copy_heads_context_leaves_its_copying_and_given_weights_a
     model = make()
     batch = model.collate([NEW])
     found = model(batch)
-    gated = model(batch, Change(gates={"cross.1": torch.zeros(2, dtype=torch.float64)}))
+    with model.attention("cross.1").hooked(contexts=torch.zeros_like):
+        gated = model(batch)
     assert torch.equal(gated.weights["cross.1"], found.weights["cross.1"])
+    assert not torch.allclose(gated.probs, found.probs, atol=1e-6)
     uniform = batch.mask[:, None].expand(-1, 3, -1).double() / batch.mask.sum()
-    assert not torch.allclose(model(batch, Change(copy=uniform)).probs, found.probs, atol=1e-6)
-    assert torch.allclose(model(batch, Change(weights=found.weights)).probs, found.probs, atol=1e-12)
-    other = torch.full_like(found.weights["enc.0"], 1 / 5)
-    assert not torch.allclose(model(batch, Change(weights={"enc.0": other})).probs, found.probs, atol=1e-6)
+    for layer, point, value in ((model, "copied", uniform), (model.attention("enc.0"), "attention", torch.tensor(0.2))):
+        with layer.hooked(**{point: lambda old, new=value: new.to(old).expand_as(old)}):
+            assert not torch.allclose(model(batch).probs, found.probs, atol=1e-6)
 
 
 @pytest.mark.parametrize("sparse", get_args(summarizers.Sparse))
@@ -171,8 +174,11 @@ def test_its_own_weights_give_its_own_outcome_and_others_the_changed_one(seen, b
     assert outcome.score.tolist() == [[r, n] for r, n in zip(right.tolist(), batch.target_mask.sum(1).tolist())]
     other = torch.rand_like(there.weights) ** 3 * there.key_mask[:, None, None]
     other = other / other.sum(-1, keepdim=True)
-    change = Change(copy=other[:, 0]) if block == "copy" else Change(weights={block: other})
-    expected = model(batch, change).probs
+    layer, point, value = (
+        (model, "copied", other[:, 0]) if block == "copy" else (model.attention(block), "attention", other)
+    )
+    with layer.hooked(**{point: lambda _: value}):
+        expected = model(batch).probs
     assert not torch.allclose(expected, found.probs, atol=1e-4)
     several = there.predict(torch.stack([there.weights, other]))
     assert torch.allclose(several.probs[1], expected, atol=1e-12) and several.score.shape == (2, 6, 2)
@@ -315,8 +321,9 @@ def test_heads_are_taken_away_one_by_one(model):
     for head in f1:
         for d in few:
             batch = model.collate([d])
-            change = change_without(model, head, "context", batch) if head else summarizers.UNCHANGED
-            f1[head] += score([d], model.summarize(batch, 6, change), model.vocabulary)["rouge1"].item() / len(few)
+            with change_without(model, head, "context", batch) if head else nullcontext():
+                written = model.summarize(batch, 6)
+            f1[head] += score([d], written, model.vocabulary)["rouge1"].item() / len(few)
     assert table.set_index("head").loc["enc.0.1", "difference"] == pytest.approx(f1["enc.0.1"] - f1[""]) != 0
 
 
