@@ -41,7 +41,7 @@ from lalkit.interpret.tables import Contributions, Heads
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import ParserOutput
 from lalkit.network.scores import SpanScorer, fenceposts
-from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
+from lalkit.probes.view import AttentionView, Outcome, judged
 
 
 class PaperLayer(Explainer):
@@ -152,8 +152,7 @@ class PaperLayer(Explainer):
             return decisions(y if network.feedforward is None else network.feedforward(y))
 
         heads, queries = [f"lal.{h:03d}" for h in range(weights.shape[1])], torch.ones_like(mask[:, :1])
-        predict = by_mixing(values, from_contexts)
-        return AttentionView(weights, values, mask, queries, heads, predict, tuple(examples), from_contexts)
+        return AttentionView(weights, values, mask, queries, heads, tuple(examples), from_contexts)
 
     def span_decisions(self, spans: Spans) -> Callable[[Tensor], Outcome]:
         """Return a function from y [B, T, H, d] to the labels of these spans."""

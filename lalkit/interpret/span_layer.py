@@ -30,7 +30,7 @@ from lalkit.interpret.tables import Contributions
 from lalkit.network.model import Scored
 from lalkit.network.parser import ParserOutput
 from lalkit.network.span_attention import EdgeScorer, SpanLabelAttention
-from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged
+from lalkit.probes.view import AttentionView, Outcome, judged
 
 STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRIDE + start * 1000 + end.
 
@@ -154,8 +154,8 @@ class SpanLayer(Explainer):
 
         numbers, heads = examples or range(len(sentences)), [f"span.{name}" for name in self.head_labels]
         of_spans = tuple(numbers[s] * STRIDE + i * 1000 + j for s, i, j, _ in places)
-        queries, predict = torch.ones_like(inside[:, :1]), by_mixing(values, from_contexts)
-        return AttentionView(weights[:, :, None], values, inside, queries, heads, predict, of_spans, from_contexts)
+        queries = torch.ones_like(inside[:, :1])
+        return AttentionView(weights[:, :, None], values, inside, queries, heads, of_spans, from_contexts)
 
     def head_of(self, label: str, contributions: Contributions) -> int:
         return self.model.vocab.label_index[label] - 1

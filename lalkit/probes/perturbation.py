@@ -2,7 +2,7 @@
 
 Erasure: how many words must go, in the order of the weights, before the decision changes (Serrano and Smith 2019)? Permutation:
 does it matter which word has which weight (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2)? Ablation: the outcome
-without some heads, or without a part of them. Focus: a head attends to one place. `ask` makes one table of these measures,
+without attention. Focus: a head attends to one place. `ask` makes one table of these measures,
 `probe_all` adds those of the weights alone.
 """
 
@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lalkit.probes.view import AttentionView, Outcome, chosen, tidy
+from lalkit.probes.view import AttentionView, Outcome, tidy
 from lalkit.probes.weights import entropy, isotropic, look_at
 
 MOST = 2**22  # numbers in a chunk of weights
@@ -95,20 +95,17 @@ def total_variation(p: Tensor, q: Tensor) -> Tensor:
     return 0.5 * (p - q).abs().sum(-1)
 
 
-def permutation_tvd(
-    view: AttentionView, rounds: int = 100, heads: int | Sequence[int] | None = None, seed: int = 0
-) -> Tensor:
+def permutation_tvd(view: AttentionView, rounds: int = 100, seed: int = 0) -> Tensor:
     """Return the median over random permutations of TVD(outcome, outcome with permuted weights), [B, U].
 
-    Each row of the chosen heads is permuted among its valid keys. A text of one word has 0, so leave it out of statistics. A unit
-    that is padding has nan.
+    Each row of all heads is permuted among its valid keys. A text of one word has 0, so leave it out of statistics. A unit that
+    is padding has nan.
     """
-    base, which = view.predict(view.weights), chosen(view, heads)
-    step = max(1, MOST // view.weights.numel())
+    base, step = view.predict(view.weights), max(1, MOST // view.weights.numel())
     streams = [np.random.default_rng([seed, example]) for example in view.examples]
     distances = []
     for start in range(0, rounds, step):
-        permuted = torch.where(which, permute(view, min(step, rounds - start), streams), view.weights)
+        permuted = permute(view, min(step, rounds - start), streams)
         distances.append(total_variation(view.predict(permuted).probs, base.probs))
     median = torch.cat(distances).quantile(0.5, dim=0)
     return median.masked_fill(~base.unit_mask, torch.nan)
@@ -142,21 +139,17 @@ def by_max_attention(table: pd.DataFrame, by: Sequence[str] = ("system",)) -> pd
     return found.reset_index().astype({"n": int, "bin": str})
 
 
-def ablate(
-    view: AttentionView, heads: int | Sequence[int] | None = None, mode: str = "uniform", mean: Tensor | None = None
-) -> Outcome:
-    """Return the outcome without the attention of the chosen heads (None: all).
+def ablate(view: AttentionView, mode: str = "uniform", mean: Tensor | None = None) -> Outcome:
+    """Return the outcome without the attention of all heads.
 
     mode: one of MODES. mean: [H, D], the heads' mean contexts on training data, for the mode "mean"; the view must have
     `from_contexts`. Raises ValueError for another mode, and for a missing mean.
     """
-    which = chosen(view, heads)
     if mode == "mean" and mean is not None and view.from_contexts is not None:
-        contexts = torch.einsum("bhqt,bhtd->bhqd", view.weights, view.values)
-        return view.from_contexts(torch.where(which, mean[None, :, None].to(contexts), contexts))
+        return view.from_contexts(mean[None, :, None].to(view.values).expand(*view.weights.shape[:3], -1))
     if mode not in ("context", "uniform"):
         raise ValueError(f"no ablation {mode!r} here: give one of {', '.join(MODES)}, and the mean for mean")
-    return view.predict(torch.where(which, uniform(view) if mode == "uniform" else 0.0, view.weights))
+    return view.predict(uniform(view) if mode == "uniform" else torch.zeros_like(view.weights))
 
 
 def uniform(view: AttentionView) -> Tensor:

@@ -43,10 +43,11 @@ class AttentionView:
         key_mask: [B, T], True where a key may be attended to.
         query_mask: [B, Q], True where there is a query.
         heads: The names of the H heads.
-        predict: Weights [B, H, Q, T] or [K, B, H, Q, T] -> Outcome.
         examples: The number of each example in its data. Random draws depend on it alone, so they are the same for an example
             alone and in any batch.
-        from_contexts: If the system has it: as predict, but from contexts [..., B, H, Q, D] instead of weights @ values.
+        from_contexts: If the system has it: contexts weights @ values, [..., B, H, Q, D] -> Outcome.
+        predict: Weights [B, H, Q, T] or [K, B, H, Q, T] -> Outcome. None: the weights mix the values, and the outcome depends on
+            these contexts alone.
 
     Raises:
         ValueError: An example has weight on padding, or no valid key.
@@ -57,9 +58,9 @@ class AttentionView:
     key_mask: Tensor
     query_mask: Tensor
     heads: Sequence[str]
-    predict: Callable[[Tensor], Outcome] = field(repr=False)
     examples: Sequence[int] = ()
     from_contexts: Callable[[Tensor], Outcome] | None = field(default=None, repr=False)
+    predict: Callable[[Tensor], Outcome] = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self):
         empty = ~self.key_mask.any(-1)
@@ -69,8 +70,12 @@ class AttentionView:
         outside = outside.masked_fill(~self.query_mask[:, None], 0).amax((1, 2))
         if (outside > 1e-6).any():
             raise ValueError(f"example {int(outside.argmax())} attends to padding: {float(outside.max()):.3g} of 1")
-        if not self.examples:
-            object.__setattr__(self, "examples", tuple(range(len(self.weights))))
+        vars(self).update(
+            examples=self.examples or tuple(range(len(self.weights))), predict=self.predict or self._mixed
+        )
+
+    def _mixed(self, weights: Tensor) -> Outcome:
+        return self.from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights.to(self.values.dtype), self.values))
 
 
 def judged(probs: Tensor, unit_mask: Tensor, right: Tensor) -> Outcome:
@@ -81,26 +86,6 @@ def judged(probs: Tensor, unit_mask: Tensor, right: Tensor) -> Outcome:
     decision = probs.argmax(-1)
     correct = ((decision == right) & unit_mask).sum(-1).double()
     return Outcome(probs, unit_mask, decision, torch.stack([correct, unit_mask.sum(-1).expand_as(correct)], dim=-1))
-
-
-def by_mixing(values: Tensor, from_contexts: Callable[[Tensor], Outcome]) -> Callable[[Tensor], Outcome]:
-    """Return the function `predict` of a view: the weights mix the values, and the outcome depends on the mix alone."""
-
-    def predict(weights: Tensor) -> Outcome:
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights.to(values.dtype), values))
-
-    return predict
-
-
-def chosen(view: AttentionView, heads: int | Sequence[int] | None) -> Tensor:
-    """Return [1, H, 1, 1], True at the chosen heads; None means all. Raises ValueError for a head that does not exist."""
-    count = len(view.heads)
-    indices = list(range(count)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
-    if any(not 0 <= h < count for h in indices):
-        raise ValueError(f"heads {indices} of {count}")
-    which = torch.zeros(count, dtype=torch.bool, device=view.weights.device)
-    which[indices] = True
-    return which[None, :, None, None]
 
 
 def linear_view(weights: Tensor, values: Tensor, read: Tensor) -> AttentionView:
@@ -118,7 +103,7 @@ def linear_view(weights: Tensor, values: Tensor, read: Tensor) -> AttentionView:
         return Outcome(probs, queries, probs.argmax(-1))
 
     heads = [f"head {h}" for h in range(weights.shape[1])]
-    return AttentionView(weights, values, keys, queries, heads, by_mixing(values, from_contexts), (), from_contexts)
+    return AttentionView(weights, values, keys, queries, heads, (), from_contexts)
 
 
 def tidy(

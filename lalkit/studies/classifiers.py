@@ -25,10 +25,9 @@ from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.encoder import fill
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
-from lalkit.probes.attribution import agree, attribute, compact
 from lalkit.probes.perturbation import ask, by_max_attention
-from lalkit.probes.removal import Kept
-from lalkit.probes.view import AttentionView, Outcome, by_mixing, judged, tidy
+from lalkit.probes.rankings import Kept, agree, attribute, compact
+from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
 from lalkit.studies.frame import PADDING, UNKNOWN, exact, in_order
@@ -252,8 +251,7 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
         return judged(torch.softmax(logits, dim=-1)[..., None, :], query, batch.label[:, None])
 
     weights, values = output.attention[:, None, None], output.states[:, None]
-    predict = by_mixing(values, from_contexts)
-    return AttentionView(weights, values, batch.mask, query, ("attention",), predict, tuple(examples), from_contexts)
+    return AttentionView(weights, values, batch.mask, query, ("attention",), tuple(examples), from_contexts)
 
 
 def from_words(model: Classifier, batch: Batch, through_attention: bool = True) -> Callable[[Tensor, Tensor], Tensor]:

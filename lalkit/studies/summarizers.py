@@ -360,7 +360,7 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
         return judged(probs, batch.target_mask, batch.target)
 
     queries = batch.mask if in_encoder else batch.target_mask
-    return AttentionView(weights, values[0], batch.mask, queries, heads, predict, tuple(examples))
+    return AttentionView(weights, values[0], batch.mask, queries, heads, tuple(examples), None, predict)
 
 
 def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]]:

@@ -20,9 +20,8 @@ from lalkit.api import Parser
 from lalkit.chart.machine import progress
 from lalkit.interpret.span_layer import STRIDE, SpanLayer
 from lalkit.network.batches import pad
-from lalkit.probes.attribution import METHODS, attribute
 from lalkit.probes.perturbation import overview, probe_all
-from lalkit.probes.removal import TRUTH, Kept, areas, by_weights, faithfulness, grades
+from lalkit.probes.rankings import METHODS, TRUTH, Kept, areas, attribute, by_weights, faithfulness, grades
 from lalkit.probes.view import AttentionView
 from lalkit.probes.weights import pool_queries
 from lalkit.studies import classifiers, summarizer_heads, summarizers

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lalkit.probes.attribution import agree, attribute, compact
+from lalkit.probes.rankings import agree, attribute, compact
 from tests.reference import probes_literal as literal
 
 X = torch.randn(5, 7, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

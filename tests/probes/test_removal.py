@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lalkit.evaluation.statistics import mean_interval
-from lalkit.probes.removal import SHARES, areas, by_weights, faithfulness, grades, removal
+from lalkit.probes.rankings import SHARES, areas, by_weights, faithfulness, grades, removal
 from lalkit.probes.view import linear_view
 from tests.probes.toys import LENGTHS, predict_alone, texts, view_of
 from tests.reference import probes_literal as literal

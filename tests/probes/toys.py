@@ -49,11 +49,8 @@ def view_of(some, examples, size=0, queries=Q):
     def from_contexts(contexts):
         return outcome(contexts, query_mask)
 
-    def predict(given):
-        return from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", given, values))
-
     heads = [f"head {h}" for h in range(H)]
-    return AttentionView(weights, values, keys, query_mask, heads, predict, examples, from_contexts)
+    return AttentionView(weights, values, keys, query_mask, heads, examples, from_contexts)
 
 
 def predict_alone(values):

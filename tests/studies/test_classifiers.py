@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lalkit.errors import ModelError
-from lalkit.probes.attribution import attribute
 from lalkit.probes.perturbation import ask
+from lalkit.probes.rankings import attribute
 from lalkit.probes.weights import look_at
 from lalkit.studies import classifiers
 from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, load_classifier, measure, train, view

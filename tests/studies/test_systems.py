@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.probes.removal import BETTER
+from lalkit.probes.rankings import BETTER
 from lalkit.studies import classifiers, systems
 from lalkit.studies.classifiers import Classifier
 from lalkit.studies.frame import exact

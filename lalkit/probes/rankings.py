@@ -1,4 +1,4 @@
-"""Comprehensiveness and sufficiency of a ranking of words (ERASER, DeYoung et al. 2020): the usual names for faithfulness.
+"""Rankings of words: by gradients (Mohankumar et al. 2020, table 4), and how faithful they are (ERASER, DeYoung et al. 2020).
 
     comprehensiveness = p(all words) - p(all but the first k words)     large: the first words are needed
     sufficiency       = p(all words) - p(the first k words alone)       small: the first words are enough
@@ -21,15 +21,86 @@ import torch
 from torch import Tensor
 
 from lalkit.evaluation.statistics import mean_interval
-from lalkit.probes.attribution import agree
 from lalkit.probes.perturbation import erasure_flip, ranks
 from lalkit.probes.view import AttentionView, tidy
+from lalkit.probes.weights import share
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 AREAS, ALL, TRUTH = ("comprehensiveness", "sufficiency"), "all words", "agreement"  # measures of the tables
 # 1: a faithful ranking has large values; -1: small ones.
 BETTER = {"comprehensiveness": 1, "sufficiency": -1, "erased": -1}
 Kept = Callable[[Tensor], Tensor]  # the words that stay, bool [B, T] -> p [B, U]
+METHODS = ("gradient", "integrated")
+STEPS = 50
+
+
+# ---------------------------------------------------------------- by gradients
+
+
+def attribute(
+    function: Callable[..., Tensor], embedded: Tensor, target: Tensor, method: str = "gradient", *rest: Tensor
+) -> Tensor:
+    """Return for each unit and word the signed attribution of the target, summed over the vector's dimensions: [B, U, T].
+
+    Args:
+        function: Embedded words [B, T, e] and the rest -> probabilities [B, U, C].
+        embedded: [B, T, e].
+        target: Classes [B, U].
+        method: "gradient" (times the input) or "integrated" (gradients integrated from zero vectors).
+        rest: More arguments of the function, whose first axis is B.
+
+    Integrated gradients use the rule of Gauss and Legendre with 50 steps. They add up to f(x) - f(0) within 1e-5, unless the
+    function detaches its attention.
+    """
+    from captum.attr import InputXGradient, IntegratedGradients
+
+    if method not in METHODS:
+        raise ValueError(f"no method {method!r}: {' or '.join(METHODS)}")
+    embedded, attributions = embedded.detach().requires_grad_(), []
+    for u in range(target.shape[1]):
+
+        def unit(x: Tensor, *others: Tensor, u: int = u) -> Tensor:
+            return function(x, *others)[:, u]
+
+        explainer, settings = InputXGradient(unit), {}
+        if method == "integrated":
+            explainer = IntegratedGradients(unit)
+            settings = {"n_steps": STEPS, "method": "gausslegendre", "internal_batch_size": max(len(embedded), 512)}
+        part = explainer.attribute(embedded, target=target[:, u], additional_forward_args=rest or None, **settings)
+        attributions.append(part.sum(-1).detach())
+    return torch.stack(attributions, dim=1)
+
+
+def agree(attributions: Tensor, attention: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Pearson's correlation and Jensen-Shannon divergence, [B, U] each, of |attributions| [B, U, T] and attention [B, T].
+
+    Both sides are normalised over valid words. The divergence is in nats, from 0 to log 2. Both are nan if all attributions are
+    zero; the correlation also for fewer than three words, and if one side does not vary.
+    """
+    valid = mask[:, None].to(attributions.dtype)
+    a = share(attributions.abs() * valid)
+    b = attention[:, None] * valid
+    b = b / b.sum(-1, keepdim=True)
+    count = valid.sum(-1, keepdim=True)
+    x, y = ((v - v.sum(-1, keepdim=True) / count) * valid for v in (a, b))
+    sizes = [v.square().sum(-1) for v in (x, y)]
+    # Equal weights can differ in their last bit. So a side that varies by less than 1e-12 counts as not varying.
+    varies = (sizes[0] > 1e-24) & (sizes[1] > 1e-24) & (count[..., 0] >= 3)
+    pearson = (x * y).sum(-1) / (sizes[0] * sizes[1]).sqrt().where(varies, torch.nan)
+    middle = (a + b) / 2
+    jsd = (torch.special.entr(middle) - (torch.special.entr(a) + torch.special.entr(b)) / 2).sum(-1)
+    return pearson, jsd.clamp(min=0)
+
+
+def compact(embedded: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the kept words as texts: (embedded [B, most, e], mask [B, most]). Their order stays."""
+    size = keep.sum(1)
+    order = torch.argsort(~keep, dim=1, stable=True)[:, : int(size.max())]
+    mask = torch.arange(order.shape[1], device=keep.device)[None] < size[:, None]
+    return embedded.gather(1, order[..., None].expand(*order.shape, embedded.shape[-1])), mask
+
+
+# ---------------------------------------------------------------- faithful?
 
 
 @torch.no_grad()
@@ -40,11 +111,11 @@ def removal(p: Kept, scores: Tensor, mask: Tensor) -> dict[str, Tensor]:
     """
     rank, length, whole = ranks(scores[:, None, None], mask)[:, 0, 0], mask.sum(1, keepdim=True), p(mask)
     lost = {ALL: whole - p(torch.zeros_like(mask))}
-    for share in SHARES:
-        first = rank < torch.ceil(share * length.double() - 1e-9)
+    for part in SHARES:
+        first = rank < torch.ceil(part * length.double() - 1e-9)
         for name, kept in zip(AREAS, (mask & ~first, mask & first)):
-            lost[f"{name} {share:g}"] = whole - p(kept)
-    return lost | {name: torch.stack([lost[f"{name} {share:g}"] for share in SHARES]).mean(0) for name in AREAS}
+            lost[f"{name} {part:g}"] = whole - p(kept)
+    return lost | {name: torch.stack([lost[f"{name} {part:g}"] for part in SHARES]).mean(0) for name in AREAS}
 
 
 def by_weights(view: AttentionView, normalised: bool = True) -> Kept:
