@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure, top_heads_of_seeds
+from lalkit.draw.figures import calibration_figure
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
@@ -72,9 +72,3 @@ def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures
         fitted = rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()
         assert fitted == [json.loads((find(name) / CALIBRATION).read_text())["temperature"]]
     assert_drawn(calibration_figure(table), FOLDER / "calibration.png")
-
-
-def test_the_heads_of_seeds_are_drawn_from_their_table():
-    table = pd.read_csv(FOLDER / "seeds" / "heads.csv", keep_default_na=False)
-    assert list(table["model"].unique()) == [f"seed {n}" for n in range(1, 6)]
-    assert_drawn(top_heads_of_seeds(table, list(table["label"].unique())[:6]), FOLDER / "seeds" / "seeds.png")

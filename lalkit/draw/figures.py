@@ -25,7 +25,6 @@ NAMES = ["blue", "orange", "green", "red", "purple", "brown", "pink", "grey", "y
 COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())))  # such as COLOURS.blue
 FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
 CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
-MARKERS = ["o", "s", "^", "D", "v", "<", "P", ">", "X", "p"]
 
 
 def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
@@ -75,31 +74,6 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     return figure
 
 
-def top_heads_of_seeds(table: pd.DataFrame, labels: Sequence[str]) -> Figure:
-    """Draw how often the top label head of each label leads its constituents: a panel for each measure, a mark for each parser.
-
-    table: the columns model, norm, label, head, share, low, high and overall; the first row of a label is its top head.
-    """
-    first = table.groupby(["model", "norm", "label"], sort=False).head(1)
-    models, norms = list(first["model"].unique()), list(first["norm"].unique())
-    size = 4.2 * len(norms) + 1, (0.2 * len(models) + 0.25) * len(labels) + 1.5
-    figure, panels = side_by_side(len(norms), *size, words=labels, sharey=True)
-    style = {"y": "label", "order": labels, "hue": "model", "hue_order": models, "dodge": 0.5, "linestyle": "none"}
-    for panel, norm in zip(panels, norms):
-        rows = first[first["norm"] == norm]
-        limits = rows.melt(["model", "label"], ["low", "share", "high"], value_name="value")
-        sns.pointplot(limits, x="value", estimator="median", errorbar=("pi", 100), err_kws={"lw": 1.5}, palette=PALETTE,
-                      markers=MARKERS[: len(models)], markersize=6, ax=panel, **style)  # fmt: skip
-        marks = panel.get_legend_handles_labels()
-        sns.pointplot(rows, x="overall", palette=["black"] * len(models), markers="|", markersize=8, ax=panel, **style)
-        panel.get_legend().remove()
-        panel.set_title(f"by {norm}", fontsize=9)
-        _small_labels(panel, "percent led by the label's top head (bar: of all constituents)")
-        panel.set_xlim(0, 100)
-    _legend_below(figure, *marks)
-    return figure
-
-
 def calibration_figure(table: pd.DataFrame) -> Figure:
     """Draw whether probabilities are right, before and after the temperatures were fitted: on the diagonal they are.
 
@@ -110,29 +84,17 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
     """
     rows = table[(table["curve"] == "reliability") & (table["parts"] >= FEW_PARTS)]
     rows = rows.assign(x=10 * np.floor(10 * rows["x"].clip(upper=0.999)) + 5, y=100 * rows["y"])  # the middle of a bin
-    rows["when"] = np.where(rows["fitted"], "after the fit", "before")
-    figure, panels = side_by_side(3, 10.8, 4.2, sharey=True)
-    times = ["before", "after the fit"]
-    style = {
-        "x": "x",
-        "y": "y",
-        "hue": "when",
-        "hue_order": times,
-        "palette": [COLOURS.orange, COLOURS.blue],
-        "style": "when",
-    }
-    style |= {"style_order": times, "markers": ["o", "s"], "dashes": False, "errorbar": ("pi", 100)}
-    for axis, (kind, title) in zip(panels, CALIBRATED.items()):
-        axis.plot([0, 100], [0, 100], color="black", lw=0.8)
-        sns.lineplot(rows[rows["kind"] == kind], ax=axis, **style)
-        handles = axis.get_legend_handles_labels()
-        axis.get_legend().remove()
-        axis.set(
-            title=title, xlabel="probability (percent)", ylabel="percent that is right", xlim=(0, 100), ylim=(0, 103)
-        )
-        axis.grid(alpha=0.3)
-    _legend_below(figure, *handles)
-    return figure
+    rows = rows.assign(when=np.where(rows["fitted"], "after the fit", "before"), kind=rows["kind"].map(CALIBRATED))
+    times = {"before": COLOURS.orange, "after the fit": COLOURS.blue}
+    style = {"hue_order": times, "style_order": times, "palette": times, "markers": ["o", "s"], "dashes": False}
+    grid = sns.relplot(
+        rows, x="x", y="y", hue="when", style="when", col="kind", col_order=CALIBRATED.values(), kind="line",
+        errorbar=("pi", 100), height=4, aspect=0.9, **style,
+    )  # fmt: skip
+    grid.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability (percent)", ylabel="percent that is right")
+    grid.set_titles("{col_name}").map(lambda **_: plt.axline((0, 0), slope=1, color="black", lw=0.8))
+    grid.legend.set_title(None)
+    return grid.figure
 
 
 def span_triangle(
@@ -183,14 +145,3 @@ def side_by_side(
     size = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
     figure, panels = plt.subplots(rows, -(-count // rows), **size, **options)
     return figure, panels.ravel()
-
-
-def _legend_below(figure: Figure, marks: Sequence, names: Sequence[str]) -> None:
-    figure.legend(marks, names, fontsize=8, loc="outside lower center", ncols=4, frameon=False)
-
-
-def _small_labels(axis: Axes, measure: str) -> None:
-    axis.set_xlabel(measure, fontsize=8)
-    axis.set_ylabel("")
-    axis.tick_params(labelsize=8)
-    axis.grid(axis="x", alpha=0.3)
