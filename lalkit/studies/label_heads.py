@@ -8,7 +8,7 @@ an interrupted comparison continues.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
@@ -35,7 +35,9 @@ from lalkit.interpret.tables import Contributions, Span
 from lalkit.network.batches import Batch
 from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ask
+from lalkit.probes.view import AttentionView
 from lalkit.reproduce.report import read_sweep
+from lalkit.studies.frame import in_order
 from lalkit.training.checkpoint import fingerprint, read_content
 from lalkit.treebank.check import subset
 from lalkit.treebank.corpora import load
@@ -80,13 +82,11 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
     """
     runs: list[HeadsRun] = []
     for name, folder in map(name_and_place, places):
+        found = [(name, Path(folder))]
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
-            before = f"{name}: " if name else ""
-            cells = before + sweep.runs[list(sweep.axes)].agg(", ".join, axis=1)
+            cells = (f"{name}: " if name else "") + sweep.runs[list(sweep.axes)].agg(", ".join, axis=1)
             found = [(cell, Path(folder) / "runs" / run / "parser") for cell, run in zip(cells, sweep.runs["run"])]
-        else:
-            found = [(name, Path(folder))]
         for system, parser in found:
             config = from_dict(Config, read_content(parser, "model")["config"], f"{parser}/model.json: config")
             runs.append(HeadsRun(system or system_of(config), config.train.seed, parser))
@@ -213,7 +213,7 @@ def _head_words(source: Explainer, gold: Sequence[Sentence], heads: dict[str, in
     hits: dict[str, list[np.ndarray]] = {label: [] for label in heads}
     chance: dict[str, list[float]] = {label: [] for label in heads}
     for b, (start, end, label), weights in _attention(source, gold):
-        if label in hits and end - start > 1 and (start, end) in words[b]:
+        if label in hits and (start, end) in words[b]:
             best = np.isclose(weights, weights.max(-1, keepdims=True), rtol=1e-6, atol=0)
             hits[label].append(best[:, words[b][start, end] - 1 - start] / best.sum(-1))
             chance[label].append(1 / (end - start))
@@ -228,18 +228,22 @@ def _head_words(source: Explainer, gold: Sequence[Sentence], heads: dict[str, in
                 yield TRAINED, label, "on_head_word_best_other", others.max()
 
 
+def _views(source: Explainer, gold: Sequence[Sentence]) -> Iterator[tuple[list[tuple[int, Span]], AttentionView]]:
+    """Yield views of some sentences, with their gold spans of two words or more: number of the sentence, span."""
+    spans = [[span for span in in_sentence if span[1] - span[0] > 1] for in_sentence in gold_spans(gold)]
+    for some in in_order(range(len(gold)), VIEWED):
+        if places := [(b, span) for b in some for span in spans[b]]:
+            yield places, source.view([gold[b] for b in some], spans=[spans[b] for b in some], examples=some)
+
+
 def _attention(source: Explainer, gold: Sequence[Sentence]) -> Iterator[tuple[int, Span, np.ndarray]]:
     """Yield the attention of all heads to the words of each gold span: number of the sentence, span, [heads, words]."""
-    spans = gold_spans(gold)
-    for first in range(0, len(gold), VIEWED):
-        part = slice(first, first + VIEWED)
-        if any(spans[part]):
-            weights = source.view(gold[part], spans=spans[part]).weights[:, :, 0].cpu().numpy()
-            places = [(b, span) for b, in_sentence in enumerate(spans[part]) for span in in_sentence]
-            for k, (b, (start, end, label)) in enumerate(places):
-                # An example of the view is a span, or a sentence with START.
-                inside = weights[k, :, : end - start] if source.head_labels else weights[b, :, start + 1 : end + 1]
-                yield first + b, (start, end, label), inside
+    for places, view in _views(source, gold):
+        weights = view.weights[:, :, 0].cpu().numpy()
+        for k, (b, (start, end, label)) in enumerate(places):
+            # An example of the view is a span, or a sentence with START.
+            one = weights[k, :, : end - start] if source.head_labels else weights[b % VIEWED, :, start + 1 : end + 1]
+            yield b, (start, end, label), one
 
 
 def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
@@ -251,13 +255,7 @@ def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
 
 def _probes(source: Explainer, gold: Sequence[Sentence], rounds: int) -> Iterator[Row]:
     """Yield what the shared probes measure on all heads at once: means over gold spans of two words or more."""
-    spans = [[(c.start, c.end, c.label) for c in s.constituents if c.end - c.start > 1] for s in gold]
-    tables = []
-    for first in range(0, len(gold), VIEWED):
-        part = slice(first, first + VIEWED)
-        if any(spans[part]):
-            view = source.view(gold[part], spans=spans[part], examples=range(len(gold))[part])
-            tables.append(ask(view, rounds))
+    tables = [ask(view, rounds) for _, view in _views(source, gold)]
     if not tables:
         raise LalkitError("no constituent has two words", remedy="Probe more sentences.")
     table = pd.concat(tables)
@@ -373,39 +371,37 @@ def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
 
 def page(table: pd.DataFrame, tests: pd.DataFrame, title: str) -> str:
     """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
-    parts = {name: part for name, part in summaries(table, tests).items() if len(part)}
     first = (
         "Means over seeds (± standard deviation). The tests are over the runs, see `lalkit.studies.label_heads.tests`."
     )
-    return render("reproduce/report.md.jinja", title=title, first=first, parts=parts)
+    return render("reproduce/report.md.jinja", title=title, first=first, parts=summaries(table, tests))
 
 
 def summaries(table: pd.DataFrame, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the tables of the page by their titles, with cells as text."""
+    """Return the tables of the page by their titles, with cells as text; those without a row are left out."""
     whole, labelled = table[table["label"] == ""], table[table["label"] != ""]
     scores, removed = whole[whole["measure"] == "f1"], labelled[labelled["measure"].isin(REMOVED)]
+    scores = scores.assign(measure=scores["what"])
     removed = removed.assign(measure=removed["measure"].map(REMOVED) + ", " + removed["what"])
     removals = [f"{name}, {what}" for name in REMOVED.values() for what in removed["what"].unique()]
-    return {
+    parts = {
         "Systems": _means(whole[whole["what"] == TRAINED], ["system"], SIZES),
-        "F1 with other attention or contexts at test": _means(
-            scores.assign(measure=scores["what"]), ["system"], {what: what for what in scores["what"].unique()}
-        ),
+        "F1 with other attention or contexts at test": _means(scores, ["system"], scores["what"].unique()),
         "Label heads": _means(labelled[labelled["what"] == TRAINED], ["label", "system"], HEADS),
-        "A label without its head": _means(removed, ["label", "system"], dict(zip(removals, removals))),
+        "A label without its head": _means(removed, ["label", "system"], removals),
         "Probes of attention (gold spans)": _means(table[table["what"] == "probe"], ["system"], PROBES),
         "Tests": tests.round(3),
     }
+    return {name: part for name, part in parts.items() if len(part)}
 
 
-def _means(table: pd.DataFrame, by: list[str], names: dict[str, str]) -> pd.DataFrame:
-    """Return a row for each group and a column for each measure, with cells as text. names: measure -> name of its column."""
-    if table.empty:
-        return table
+def _means(table: pd.DataFrame, by: list[str], measures: Iterable[str]) -> pd.DataFrame:
+    """Return a row for each group and a column for each measure, with cells as text. A dictionary names the columns."""
+    table = table[table["measure"].isin([*measures])]
     table = table.assign(**{column: pd.Categorical(table[column], table[column].unique()) for column in by})
-    wide = table.pivot_table("value", by, "measure", _cell, observed=True)
-    wide = wide.reindex(columns=[name for name in names if name in wide]).rename(columns=names)
-    return wide.fillna("").reset_index().rename_axis(columns=None)
+    cells = table.groupby([*by, "measure"], observed=True)["value"].agg(_cell).unstack(fill_value="").reset_index()
+    names = measures if isinstance(measures, dict) else {}
+    return cells[[*by, *(m for m in measures if m in cells)]].rename(columns=names).rename_axis(columns=None)
 
 
 def _cell(values: pd.Series) -> str:
