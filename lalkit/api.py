@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lalkit.draw.comparison import Comparison
-    from lalkit.draw.local_server import LocalServer
+    from lalkit.draw.playground import LocalServer
     from lalkit.interpret.explanation import Explanation
     from lalkit.interpret.layers import Explainer, Heads
     from lalkit.interpret.patching import Vectors
@@ -308,52 +308,40 @@ class ParseResult:
         return self._explain(against).of(label)
 
     def explore(
-        self,
-        gold: Sentence | None = None,
-        norm: str = "exact",
-        beside: ParseResult | Sentence | None = None,
-        constrain: bool = False,
-        against: str | None = None,
+        self, beside: ParseResult | Sentence | None = None, constrain: bool = False, against: str | None = None,
         layer: str | None = None,
-    ) -> Exploration:
+    ) -> Exploration:  # fmt: skip
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
         >>> result.explore(against="S").save("page.html")  # doctest: +SKIP
 
         Args:
-            gold: the same sentence with its gold trees, to mark what differs.
-            norm: as in `explain`.
             beside: what a second pane shows of the same sentence: the result of another parser, this result again, to look at
-                two label heads, or gold. Each pane marks what the other does not have.
+                two label heads, or gold trees. Each pane marks what the other does not have.
             constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
                 these to the page around its frame.
             against: compare the label of each constituent with this label.
             layer: "encoder" or "pretrained", to also show the self-attention of `Parser.self_attention`.
 
         Raises:
-            LalkitError: another sentence, one without constituents, or both gold and beside.
+            LalkitError: another sentence, or one without both layers.
         """
         from lalkit.draw.explorer import explorer, tree_page
 
-        both_layers = gold is not None and gold.constituents is not None and gold.heads is not None
-        fits = gold is None or (both_layers and beside is None and gold.words == self.sentence.words)
-        if not fits:
-            problem = "gold needs the same words and both layers, and cannot stand with `beside`, results or Sentences"
-            raise LalkitError(problem, remedy="Leave one of them out.")
-        data = {**self._page(norm, gold, constrain, against), "constrain": constrain}
+        data = {**self._page(constrain, against), "constrain": constrain}
         if layer:
             (arrays,) = self._parser.self_attention([self.given or self.sentence], layer).arrays
             layers = {f"{layer} {number}": array.round(3).tolist() for number, array in enumerate(arrays)}
             data["sentences"][0]["layers"] = layers
         if isinstance(beside, Sentence):
             return Exploration(explorer(data, tree_page([beside], data["title"], "gold")))
-        return Exploration(explorer(data, beside._page(norm, None, constrain, against) if beside else None))
+        return Exploration(explorer(data, beside._page(constrain, against) if beside else None))
 
-    def _page(self, norm: str, gold: Sentence | None, attachments: bool, against: str | None) -> dict:
-        from lalkit.interpret.page import page as page_of
+    def _page(self, attachments: bool, against: str | None) -> dict:
+        from lalkit.interpret.explanation import page as page_of
 
         name, title = self._parser.info.get("name", "a parser"), " ".join(self.sentence.words[:12])
-        page = page_of(self._explain(against), name, title, gold, norm)
+        page = page_of(self._explain(against), name, title)
         for span in page["sentences"][0]["spans"] if attachments else ():
             table = self.attachments((span["start"] + 1, span["end"]))
             span["attachments"] = table[["head", "head word", "probability"]].head(5).round(6).values.tolist()
@@ -1041,9 +1029,8 @@ class Parser:
         Raises:
             LalkitError: The parser has no joint trees or no label attention, or the port is in use.
         """
-        from lalkit.draw.local_server import LocalServer
         from lalkit.draw.pages import asset, render
-        from lalkit.draw.typed import TypedSentences
+        from lalkit.draw.playground import LocalServer, TypedSentences
 
         server = PLAYGROUNDS.get(self)
         if server is None or not server.thread.is_alive():

@@ -269,7 +269,7 @@ def explain(
     from lalkit.api import Parser
     from lalkit.draw.explorer import explorer
     from lalkit.files import write_text
-    from lalkit.interpret.page import page
+    from lalkit.interpret.explanation import page
     from lalkit.treebank.text import check_names, read_lines, read_sentence
 
     check_names(text)

@@ -1,4 +1,4 @@
-"""The explanation of parses by their label attention: one table of the parts that add up to the score of each constituent."""
+"""The explanation of parses by their label attention: one table of parts that add up to scores; in words; as a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lalkit.errors import LalkitError, checked, whole_number
-from lalkit.interpret.tables import PLACE, Contributions, Span, with_words
+from lalkit.interpret.tables import NORMS, PLACE, Contributions, Span, normalise, with_words
 from lalkit.network.model import Prediction
 from lalkit.treebank.tree import Sentence
 
@@ -426,3 +426,72 @@ def why_not(one: Explained, place: int, against: str, top: int) -> str:
         names.append(f"{rest} other part{'s' * (rest > 1)} {values.sum() - values[largest].sum():+.2f}")
     text = f"{against} would score {one.scores[other]:.2f}. The difference of {values.sum():+.2f} is the sum of: "
     return f"{text}{', '.join(names)}."
+
+
+# ---------------------------------------------------------------- as a page to explore
+
+TITLES = {"heads": "Which label heads made this?", "terms": "Which words made this?"}  # of each kind of pane
+
+
+def page(explanation: Explanation, model: str, title: str | None = None) -> dict:
+    """Return the data of the page to explore, of sentences with both layers. `lalkit.draw.explorer` says what the data mean.
+
+    model: the name of the parser. title: None: the question that the page answers. Raises LalkitError if there is no sentence,
+    and if a parse has no dependencies.
+    """
+    pane = "terms" if explanation.head_labels else "heads"
+    if not explanation.sentences:
+        raise LalkitError("there is no sentence to show", remedy="Give at least one.")
+    if any(parse.heads is None for parse in explanation.parses):
+        problem = "a page to explore shows both layers, and this parser gives constituents alone"
+        raise LalkitError(problem, remedy="Use a parser of the task joint.")
+    data = {"pane": pane, "title": title or TITLES[pane], "model": model, "against": explanation.against}
+    if pane == "heads":
+        data |= {"norm": "exact", "norms": NORMS, "profile": explanation.profile}
+    else:
+        data["boundary"] = "full" if any(BOUNDARY in one.parts.part for one in explanation.sentences) else "glass"
+    return data | {"sentences": [_sentence(explanation, one) for one in explanation.sentences]}
+
+
+def _sentence(explanation: Explanation, one: Explained) -> dict:
+    confidence, against = one.prediction.confidence, explanation.against
+    spans = [_span(one, one.places[span], against, explanation.labels) for span in one.constituents()]
+    shown = {"sentence": one.prediction.sentence, "spans": spans, "gold": None}
+    if one.attention is not None:
+        shown["attention"] = one.attention.tolist()
+    if confidence:
+        shown["arc_probabilities"] = [round(p, 4) for p in confidence.arcs]
+        probabilities = {span[:3]: round(p, 4) for span, p in zip(one.prediction.spans, confidence.spans)}
+        for span in spans:
+            span["probability"] = probabilities[span["start"], span["end"], span["label"]]
+    return shown
+
+
+def _span(one: Explained, place: int, against: str | None, labels: Sequence[str]) -> dict:
+    """Return one constituent. With label attention inside the span it has two readings: its own label, and another one."""
+    (start, end, label), parts = one.spans[place], one.of(place)
+    head = next((span.head for span in one.prediction.spans if span[:3] == (start, end, label)), 0) or None
+    span = {"start": start, "end": end, "label": label, "head": head, "score": round(float(one.scores[place]), 4)}
+    if against:
+        span["against"] = one.difference(place, against).tolist()
+    if parts.attention is None:
+        raw, exact = one.sums[place], parts.effect[:-1]
+        return span | {"values": {norm: normalise(raw, exact, norm).tolist() for norm in NORMS}}
+    other = one.second(place) if against in (None, label) else one.places[start, end, against]
+    readings = [_reading(one, k) for k in (place, other) if k is not None]
+    words = parts.where(parts.part == WORD)
+    return span | {"readings": readings, "then": [*zip((labels[k] for k in words.then), _rounded(words.then_score))]}
+
+
+def _reading(one: Explained, place: int) -> dict:
+    """Return the parts of one label's score: those of words, and the rest."""
+    parts = one.of(place)
+    words, rest = parts.where(parts.part == WORD), parts.where(parts.part != WORD)
+    reading = {"label": one.spans[place][2], "score": _rounded(one.scores[[place]])[0]}
+    reading |= {name: _rounded(getattr(words, name)) for name in ("attention", "evidence", "value")}
+    return {**reading, "rest": dict(zip((PARTS[part][0] for part in rest.part), _rounded(rest.value)))}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Round to six digits after the point, so that the parts still add up."""
+    return [round(value, 6) for value in values.tolist()]

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lalkit.draw import local_server
-from lalkit.draw.local_server import HEADERS, LocalServer
+from lalkit.draw import playground
+from lalkit.draw.playground import HEADERS, LocalServer
 from lalkit.errors import LalkitError
 from tests.draw.local_clients import get, send, until
 
@@ -58,7 +58,7 @@ def test_errors_are_plain_text(server, caplog):
     assert status == 500 and "secret" not in body and "Traceback" not in body and "a secret" in caplog.text
     assert ask(server, "/answer?text=right")[0] == 200
     for length in (9_000, 99_000):  # also where Python's server refuses the line
-        assert ask(server, f"/answer?text={'a' * length}")[::2] == (414, local_server.TOO_LONG)
+        assert ask(server, f"/answer?text={'a' * length}")[::2] == (414, playground.TOO_LONG)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_page_of_the_web_cannot_come_under_its_own_name_nor_make_it_compute(se
 
 
 def test_half_a_request_ends_and_the_answer_names_no_version(monkeypatch):
-    monkeypatch.setattr(local_server.Handler, "timeout", 0.5)
+    monkeypatch.setattr(playground.Handler, "timeout", 0.5)
     server = LocalServer({"/": "first"})
     place = urlsplit(server.address)
     with socket.create_connection((place.hostname, place.port), 30) as client:

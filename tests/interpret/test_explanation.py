@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import lalkit
-from lalkit.draw.typed import TypedSentences
+from lalkit.draw.playground import TypedSentences
 from lalkit.errors import LalkitError, ParameterError
 from lalkit.interpret import explainer
-from lalkit.interpret.page import page
+from lalkit.interpret.explanation import page
 from lalkit.interpret.tables import FIRST, NORMS, PLACE, profile
 from lalkit.treebank.tree import Span
 
@@ -247,7 +247,7 @@ def test_a_page_has_the_numbers_of_the_table(parser, tmp_path):
     exploration = result.explore()
     assert "<iframe" in exploration._repr_html_()
     html = exploration.save(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert html == exploration.html and "ballots" in html and result.explore(gold=result.sentence).html != html
+    assert html == exploration.html and "ballots" in html
     for beside in (result, result.sentence):
         assert result.explore(beside=beside).html.count('"kind":') == 2
     with pytest.raises(LalkitError, match="no sentence"):

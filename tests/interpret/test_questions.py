@@ -18,7 +18,7 @@ import torch
 
 import lalkit
 from lalkit.chart.constraints import SpanItem
-from lalkit.draw.typed import TypedSentences
+from lalkit.draw.playground import TypedSentences
 from lalkit.errors import LalkitError, ModelError, ParameterError
 from lalkit.evaluation.scores import evaluate
 from tests.draw.local_clients import HOSTILE, get, parse, send

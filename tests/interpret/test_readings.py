@@ -66,7 +66,7 @@ def test_every_tree_that_was_chosen_is_explained(request, kind):
     (start, end, label, _) = best.spans[0]
     forbidden = parser.parse(TEXT, forbid=[SpanItem(label, start + 1, end), TagItem(2, best.sentence.tags[1])])
     for result in (*best.alternatives(2, "any"), *forbidden.alternatives(2, "any"), forbidden):
-        (sentence,) = result._page("exact", None, False, None)["sentences"]
+        (sentence,) = result._page(False, None)["sentences"]
         shown = [(span["start"], span["end"], span["label"]) for span in sentence["spans"]]
         assert shown == [span[:3] for span in result.spans if span.label != "<H>"]
         assert sentence["sentence"] == result.sentence

@@ -8,7 +8,7 @@ The data are plain dicts, lists and numbers, and Sentences; those marked with * 
 - A page: pane (heads, terms or plain), title, model, sentences; *norm (the one shown first), *norms (those that can be chosen:
   name -> what it says), *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full or
   glass), *constrain, *against (the label with which that of each constituent is compared).
-  A plain pane shows trees alone (`tree_page`); `lalkit.interpret.page` makes the others.
+  A plain pane shows trees alone (`tree_page`); `lalkit.interpret.explanation.page` makes the others.
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
   the words and STOP; the sum is 1), *arc_probabilities, *layers (of self-attention: name -> [heads][from][to], likewise).
 - A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
