@@ -29,23 +29,11 @@ __all__ = [
 ]  # fmt: skip
 
 _PLACES = {
-    "load": "api",
-    "compare": "api",
-    "Parser": "api",
-    "ParseResult": "api",
-    "Treebank": "treebank.corpora",
-    "evaluate": "evaluation.scores",
-    "train": "training.loop",
-    "plan": "reproduce.sweep",
-    "sweep": "reproduce.sweep",
-    "read_sweep": "reproduce.report",
-    "study": "studies",
-    "LalkitError": "errors",
-    "Explanation": "interpret.explanation",
-    "Model": "network.model",
-    "LabelAttention": "network.label_attention",
-    "SpanLabelAttention": "network.span_attention",
-}
+    "api": "load compare Parser ParseResult", "treebank.corpora": "Treebank", "evaluation.scores": "evaluate",
+    "training.loop": "train", "reproduce.sweep": "plan sweep", "reproduce.report": "read_sweep", "studies": "study",
+    "errors": "LalkitError", "interpret.explanation": "Explanation", "network.model": "Model",
+    "network.label_attention": "LabelAttention", "network.span_attention": "SpanLabelAttention",
+}  # fmt: skip
 
 
 if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
@@ -65,8 +53,9 @@ else:
 
     def __getattr__(name: str):
         """Load a public name when it is first used, so that `import lalkit.treebank` does not load torch."""
-        if name in _PLACES:
-            return getattr(import_module(f"lalkit.{_PLACES[name]}"), name)
+        for place, names in _PLACES.items():
+            if name in names.split():
+                return getattr(import_module(f"lalkit.{place}"), name)
         known = sys.modules[__name__]  # Python names the nearest of its names
         raise AttributeError(f"module 'lalkit' has no attribute {name!r}", name=name, obj=known)
 
