@@ -51,7 +51,7 @@ def test_the_explanation_uses_the_tags_that_were_given(tmp_path):
     train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path)
     for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
         result = lalkit.load(tmp_path).parse(text, "tokens")
-        assert result.explain().predictions == [result.prediction]
+        assert result.explain().parses == [result.sentence]
 
 
 def test_a_saved_parser_loads(tiny_parser, tmp_path):

@@ -110,16 +110,15 @@ def _is_longer_chain(a: str, b: str) -> bool:
     return len(shorter) < len(longer) and all(label in rest for label in shorter)
 
 
-def top_heads(contributions: Contributions, norm: str, label: str, count: int | None = None) -> list[int]:
-    """Return the heads that lead most of a label's spans, the best first. Raises LalkitError for a label without spans.
+def top_heads(contributions: Contributions, norm: str, label: str) -> list[int]:
+    """Return the heads that lead most of a label's spans, the best first: as many as the paper follows.
 
-    count: how many (None: as many as the paper follows).
+    Raises LalkitError for a label without spans.
     """
     chosen(contributions, [label])
-    count = TOP.get(label, TOP_OF_OTHERS) if count is None else count
     led = np.bincount(contributions.top(norm)[contributions.labelled(label)])
     order = np.argsort(-led, kind="stable")
-    return [int(head) for head in order[:count] if led[head]]
+    return [int(head) for head in order[: TOP.get(label, TOP_OF_OTHERS)] if led[head]]
 
 
 def missed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -123,11 +123,6 @@ class Explained:
         pairs = zip(parts.part, parts.number)
         return [PARTS[part][2].format(self.words[k - 1] if part == WORD else k) for part, k in pairs]
 
-    def rows(self) -> Iterator[tuple]:
-        """Yield start, end, label, role and score of each span."""
-        for span, role, score in zip(self.spans, self.roles, self.scores.tolist()):
-            yield *span, role, score
-
 
 @checked
 @dataclass(frozen=True, repr=False)
@@ -145,15 +140,6 @@ class Explanation:
     mean: np.ndarray | None = None  # [H], of what each head passes on, over all spans of the sentences
     against: str | None = None  # the label with which all constituents are compared
     profile: dict | None = None  # how often each head leads each label in a corpus
-
-    @property
-    def predictions(self) -> list[Prediction]:
-        """The parses.
-
-        >>> parser.explain("It rained.").predictions[0].sentence.words
-        ('It', 'rained', '.')
-        """
-        return [one.prediction for one in self.sentences]
 
     @property
     def parses(self) -> list[Sentence]:
@@ -203,8 +189,9 @@ class Explanation:
         """
         everything = zip(*(one.parts for one in self.sentences))
         parts = Parts(*(None if columns[0] is None else np.concatenate(columns) for columns in everything))
+        each = ((k, one, *row) for k, one in enumerate(self.sentences) for row in zip(one.spans, one.roles, one.scores))
         spans = pd.DataFrame(
-            [(k, *row) for k, one in enumerate(self.sentences) for row in one.rows()],
+            [(k, *span, role, float(score)) for k, _, span, role, score in each],
             columns=[*PLACE, "label", "role", "score"],
         )
         before = np.cumsum([0, *(len(one.spans) for one in self.sentences)])[:-1]  # spans of the sentences before

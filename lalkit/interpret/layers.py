@@ -92,8 +92,10 @@ class Explainer(ABC):
             LalkitError: A gold tree is missing.
         """
         self.check()
-        if against is not None:
-            self.check_label(against)
+        known = self.model.vocab.labels[2:]
+        if against is not None and against not in known:
+            remedy = f"{did_you_mean(against, known)}Labels: {', '.join(known)}."
+            raise ParameterError(f"there is no label {against!r}", remedy=remedy)
         if gold and (bare := [sentence for sentence in sentences if sentence.constituents is None]):
             raise LalkitError("has no gold tree", where=bare[0].where, remedy="Give the sentences of a treebank.")
         explained: list[Any] = [None] * len(sentences)
@@ -149,13 +151,6 @@ class Explainer(ABC):
         spans: start, end and label; 0 for a label that the parser does not know, whose values are nan.
         Returns: the parts; and what each head passes on to each span, [m, H].
         """
-
-    def check_label(self, label: str) -> None:
-        """Raise ParameterError for a label that the parser does not know."""
-        known = self.model.vocab.labels[2:]
-        if label not in known:
-            remedy = f"{did_you_mean(label, known)}Labels: {', '.join(known)}."
-            raise ParameterError(f"there is no label {label!r}", remedy=remedy)
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""

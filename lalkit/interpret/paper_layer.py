@@ -76,12 +76,9 @@ class PaperLayer(Explainer):
     def check(self) -> None:
         """Raise ModelError for a parser that has no contributions of single heads."""
         if self.mixed:
-            problem = (
-                "contributions of label heads are defined only for the paper's layer, with constituents, "
-                "model.feedforward=0 and model.label_attention.combine=concat"
-            )
-            remedy = "Use a parser such as en-news."
-            raise ModelError(problem, remedy=remedy)
+            needed = "constituents, model.feedforward=0 and model.label_attention.combine=concat"
+            problem = f"contributions of label heads are defined only for the paper's layer, with {needed}"
+            raise ModelError(problem, remedy="Use a parser such as en-news.")
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
@@ -92,11 +89,7 @@ class PaperLayer(Explainer):
         return list(self.layer.parameters())
 
     def split(self, output: ParserOutput, b: int, n: int, spans: Int[Tensor, "m 3"]) -> tuple[Parts, np.ndarray]:
-        scorer, posts, (start, end, label) = (
-            cast(SpanScorer, self.model.network.spans),
-            output.posts[b, : n + 1],
-            spans.T,
-        )
+        scorer, posts, (start, end, label) = self.model.network.spans, output.posts[b, : n + 1], spans.T
         sums, heads = posts.sum(-1), posts.shape[1]
         scores = output.label_scores[b, start, end, label][:, None]
         without = without_heads(scorer, posts, spans[:, :2])
@@ -108,9 +101,8 @@ class PaperLayer(Explainer):
         columns |= {"then": then + FIRST_LABEL, "raw": raw.float()}
         part = torch.tensor([*[HEAD] * heads, NO_HEAD], device=spans.device)
         number = torch.arange(heads + 1, device=spans.device).expand(len(spans), -1)
-        return Parts.flat(
-            part, number, torch.ones_like(number, dtype=torch.bool), columns
-        ), raw.float().cpu().numpy().copy()
+        parts = Parts.flat(part, number, torch.ones_like(number, dtype=torch.bool), columns)
+        return parts, raw.float().cpu().numpy().copy()
 
     @torch.inference_mode()
     def vectors(self, x: Tensor) -> Tensor:
@@ -137,25 +129,23 @@ class PaperLayer(Explainer):
         batch = self.model.collator(sentences).to(next(network.parameters()).device)
         x, mask = network(batch, chart=False).x, batch.mask
         weights, values = layer.attend(x, mask)[:, :, None], layer.value(x).transpose(1, 2)
-        decisions = self.span_decisions(self.parsed(sentences) if spans is None else spans)
+        label, of_spans = self.span_labels(self.parsed(sentences) if spans is None else spans)
+
+        def probabilities(contexts: Tensor) -> Tensor:
+            y = layer.combine(x, contexts[:, :, 0].to(x.dtype), None)
+            return of_spans(y if network.feedforward is None else network.feedforward(y))
 
         @torch.no_grad()
         def from_contexts(contexts: Tensor) -> Outcome:
-            if contexts.dim() > 4:  # several contexts of the same sentences
-                several = [from_contexts(one) for one in contexts]
-                parts = (
-                    torch.stack([getattr(one, name) for one in several]) for name in ("probs", "decision", "score")
-                )
-                probs, decision, score = parts
-                return Outcome(probs, several[0].unit_mask, decision, score)
-            y = layer.combine(x, contexts[:, :, 0].to(x.dtype), None)
-            return decisions(y if network.feedforward is None else network.feedforward(y))
+            one = contexts.dim() == 4  # or several contexts of the same sentences
+            probs = probabilities(contexts) if one else torch.stack([*map(probabilities, contexts)])
+            return judged(probs, label != -1, label)
 
         heads, queries = [f"lal.{h:03d}" for h in range(weights.shape[1])], torch.ones_like(mask[:, :1])
         return AttentionView(weights, values, mask, queries, heads, tuple(examples), from_contexts)
 
-    def span_decisions(self, spans: Spans) -> Callable[[Tensor], Outcome]:
-        """Return a function from y [B, T, H, d] to the labels of these spans."""
+    def span_labels(self, spans: Spans) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Return the labels of spans [B, U], and a function from y [B, T, H, d] to the probabilities of labels [B, U, L]."""
         most, scorer = max(1, *map(len, spans)), cast(SpanScorer, self.model.network.spans)
         places = torch.zeros(len(spans), most, 2, dtype=torch.long)
         label = torch.full((len(spans), most), -1)  # -1: padding
@@ -167,13 +157,12 @@ class PaperLayer(Explainer):
         start, end = places.to(label.device).unbind(-1)
         sentence = torch.arange(len(spans), device=label.device)[:, None]
 
-        def decide(y: Tensor) -> Outcome:
+        def of_spans(y: Tensor) -> Tensor:
             projected, _ = scorer.project(fenceposts(y, self.model.network.slice))
             hidden = torch.relu(scorer.norm(projected[sentence, end] - projected[sentence, start] + scorer.bias))
-            scores = _with_empty(scorer.second(hidden))
-            return judged(torch.softmax(scores.double(), -1), label != -1, label)
+            return torch.softmax(_with_empty(scorer.second(hidden)).double(), -1)
 
-        return decide
+        return label, of_spans
 
     def head_of(self, label: str, contributions: Contributions) -> int:
         top = contributions.top("exact")[contributions.labelled(label)]

@@ -85,10 +85,6 @@ class Sweep:
         names = self.runs[self.axes].apply(lambda row: describe(dict(row)), axis=1)
         return dict(list(self.runs.groupby(names, sort=False)))
 
-    def counts_of(self, runs: Iterable[str], measure: str) -> np.ndarray:
-        """Return (right, in gold, predicted) of every sentence of some runs: [runs, N, 3]."""
-        return np.stack([self.counts[run][COUNTS[measure]].to_numpy() for run in runs])
-
     def curves(self) -> pd.DataFrame:
         """Return a row for each run and epoch with the scores on dev: the axes, seed, epoch, f1, uas, las."""
         rows = [
@@ -172,7 +168,7 @@ class Sweep:
             runs = runs.dropna(subset=[measure])
             over_seeds += [p < LEVEL for p in statistics.split_tests(runs[measure].astype(float))]
             if self.counts and len(runs):
-                pairs = combinations(self.counts_of(runs["run"], measure), 2)
+                pairs = combinations((self.counts[run][COUNTS[measure]].to_numpy() for run in runs["run"]), 2)
                 over_sentences += [statistics.f1_test(first, second, rounds).p < LEVEL for first, second in pairs]
         return over_seeds, over_sentences
 

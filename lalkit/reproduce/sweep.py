@@ -340,12 +340,13 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
     write_json(out / "sweep.json", plan.to_dict())
     remove_parts(out)
+    missing = []
     for run in plan.runs:
         _copy_from_beside(run, out)
-    missing = [run for run in plan.runs if not finished(out / run.folder, run.key)]
-    for run in plan.runs:
-        if run not in missing:
+        if finished(out / run.folder, run.key):
             clear_away(out / run.folder)
+        else:
+            missing.append(run)
     logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, total - len(missing), out)
     pool, processes = ThreadPoolExecutor(jobs), set()
     futures = {pool.submit(launch, out / run.folder, asdict(run), processes): run for run in missing}

@@ -72,7 +72,9 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
         kind = next(kind for kind in VIEWS if isinstance(model, kind))
         for seen in VIEWS[kind](name, model, texts):
             probed.append(_probed(seen, rounds))
-            removed += _removed(seen)
+            for way, p in seen.ways.items():
+                lost = faithfulness(seen.view, seen.rankings, p, seen.truth, seen.texts, seen.name + way, seen.seed)
+                removed.append(lost[lost["example"].isin(seen.explained)] if seen.explained else lost)
     found, lost = (pd.concat(tables, ignore_index=True) for tables in (probed, removed))
     rows = [overview(table).assign(seed=seed) for (_, seed), table in found.groupby(["system", "seed"], sort=False)]
     table = pd.concat(rows, ignore_index=True)
@@ -85,13 +87,6 @@ def _probed(seen: Seen, rounds: int) -> pd.DataFrame:
     """Return the long table of `probe_all`. Its examples are the texts."""
     table = probe_all(seen.view, rounds, seen.tags, len(UNIVERSAL), system=seen.name, seed=seen.seed)
     return table.assign(example=table["example"].replace(dict(zip(seen.view.examples, seen.texts))))
-
-
-def _removed(seen: Seen) -> Iterator[pd.DataFrame]:
-    """Yield the long table of `faithfulness` for each way to remove words."""
-    for way, p in seen.ways.items():
-        table = faithfulness(seen.view, seen.rankings, p, seen.truth, seen.texts, seen.name + way, seen.seed)
-        yield table[table["example"].isin(seen.explained)] if seen.explained else table
 
 
 # ---------------------------------------------------------------- the three kinds of systems

@@ -303,7 +303,7 @@ def test_a_result_is_explained_only_by_the_network_that_parsed(tiny_parser, subt
         with subtests.test(name):
             result = use(lalkit.load(tiny_parser).parse("One two three."))
             if name in accepted:
-                assert result.explain().predictions == [result.prediction]
+                assert result.explain().parses == [result.sentence]
             else:
                 with refused():
                     result.explain()

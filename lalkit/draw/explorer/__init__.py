@@ -152,15 +152,11 @@ def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
             row |= {"against": _rounded(row["against"])} if "against" in row else {}
     sentence = shown["sentence"]
     return {
-        "id": sentence.id,
+        **{name: getattr(sentence, name) for name in ("id", "tags", "heads", "arc_labels")},
+        **{name: shown.get(name) for name in ("arc_probabilities", "layers")},
         "words": [unescape(word) for word in sentence.words],
-        "tags": sentence.tags,
-        "heads": sentence.heads,
-        "arc_labels": sentence.arc_labels,
-        "arc_probabilities": shown.get("arc_probabilities"),
         "spans": rows,
         "attention": [_rounded(row) for row in shown.get("attention", ())],
-        "layers": shown.get("layers"),
         "comparison": comparison and {key: comparison[key] for key in ("line", "missing", "differs", "arcs")},
     }
 
