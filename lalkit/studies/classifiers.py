@@ -19,18 +19,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, from_dict, override
+from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, override
 from lalkit.errors import CorpusError, ModelError, ParameterError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
-from lalkit.network.encoder import fill
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.perturbation import ask, by_max_attention
 from lalkit.probes.rankings import Kept, agree, attribute, compact
 from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
-from lalkit.studies.frame import PADDING, UNKNOWN, exact, in_order
+from lalkit.studies.frame import PADDING, UNKNOWN, Trained, exact, in_order
 from lalkit.studies.texts import Text, Texts, annotated, load
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,6 @@ logger = logging.getLogger(__name__)
 Kind = Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"]  # the last is ours [D]
 KINDS = get_args(Kind)
 TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
-FORMAT = "lalkit-classifier-1"
 SIZE = 100  # texts in a batch of measuring
 QUANTILES = {"p5": 0.05, "low": 0.25, "median": 0.5, "high": 0.75, "p95": 0.95}
 # (name in the table, method, whether gradients go through the attention): the authors hold attention fixed, in table 4 too.
@@ -97,17 +95,10 @@ class Vocabulary:
         return {word: i for i, word in enumerate(self.words, UNKNOWN + 1)}
 
     @classmethod
-    def build(cls, data: Texts, config: ClassifierConfig) -> Vocabulary:
+    def build(cls, texts: Sequence[Text], config: ClassifierConfig) -> Vocabulary:
         """Collect the words and the classes of the training part."""
-        words = frame.frequent((text.words for text in data.train), config.min_count)
-        return cls(tuple(sorted(words)), tuple(sorted({text.label for text in data.train})))
-
-    def collate(self, texts: Sequence[Text]) -> Batch:
-        """Return a batch. Raises ModelError without texts, and for an unknown class."""
-        if not texts or not {text.label for text in texts} <= set(self.classes):
-            raise ModelError("the classifier cannot read these texts", remedy=f"Give texts of {self.classes}.")
-        x = pad([[self.ids.get(word, UNKNOWN) for word in text.words] for text in texts])
-        return Batch(x, x != PADDING, torch.tensor([self.classes.index(text.label) for text in texts]))
+        words = frame.frequent((text.words for text in texts), config.min_count)
+        return cls(tuple(sorted(words)), tuple(sorted({text.label for text in texts})))
 
 
 # ---------------------------------------------------------------- the model
@@ -196,16 +187,25 @@ class Classified(NamedTuple):
     states: Tensor
 
 
-class Classifier(nn.Module):
+class Classifier(Trained):
     """Batch -> Classified."""
 
+    form, Config, Vocabulary = "lalkit-classifier-1", ClassifierConfig, Vocabulary
+
     def __init__(self, config: ClassifierConfig, vocabulary: Vocabulary):
-        super().__init__()
-        self.config, self.vocabulary = config, vocabulary
+        super().__init__(config, vocabulary)
         self.words = nn.Embedding(len(vocabulary.words) + 2, config.embedding, padding_idx=PADDING)
         self.encoder = ENCODERS[config.model](config.embedding, config.hidden)
         self.attention = AdditiveAttention(config.hidden, "sparsemax" if config.model == "sparsemax" else "softmax")
         self.output = nn.Linear(config.hidden, len(vocabulary.classes))
+
+    def collate(self, texts: Sequence[Text]) -> Batch:
+        """Return a batch. Raises ModelError without texts, and for an unknown class."""
+        ids, classes = self.vocabulary.ids, self.vocabulary.classes
+        if not texts or not {text.label for text in texts} <= set(classes):
+            raise ModelError("the classifier cannot read these texts", remedy=f"Give texts of {classes}.")
+        x = pad([[ids.get(word, UNKNOWN) for word in text.words] for text in texts])
+        return Batch(x, x != PADDING, torch.tensor([classes.index(text.label) for text in texts]))
 
     def forward(self, batch: Batch) -> Classified:
         return self.read(self.words(batch.x), batch.mask)
@@ -231,6 +231,21 @@ class Classifier(nn.Module):
         if self.config.model == "diversity":
             loss = loss + self.config.diversity * diversity_loss(output.states[:, None], batch.mask)
         return loss
+
+    @torch.inference_mode()
+    def score(self, texts: Sequence[Text]) -> float:
+        """Return the share of texts whose class is predicted correctly."""
+        self.eval()
+        batches = map(self.collate, in_order(texts, SIZE))
+        return sum(int((self(batch).logits.argmax(-1) == batch.label).sum()) for batch in batches) / len(texts)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        attention = set(self.attention.parameters())
+        others = [p for p in self.parameters() if p not in attention]
+        groups = [
+            {"params": others, "weight_decay": self.config.weight_decay}, {"params": [*attention], "weight_decay": 0.0}  # [C]
+        ]  # fmt: skip
+        return torch.optim.Adam(groups, lr=self.config.rate, amsgrad=True)
 
 
 # ---------------------------------------------------------------- the model as the probes see it
@@ -278,42 +293,6 @@ def by_words(model: Classifier, batch: Batch) -> Kept:
     return p
 
 
-# ---------------------------------------------------------------- training
-
-
-def train(config: ClassifierConfig, data: Texts, out: str | Path) -> dict:
-    """Leave the classifier in `out` that is best on dev, and return the state and history of the run (see `frame.train`)."""
-    torch.manual_seed(config.seed)
-    vocabulary = Vocabulary.build(data, config)
-    model = Classifier(config, vocabulary)
-    attention = set(model.attention.parameters())
-    groups = [
-        {"params": [p for p in model.parameters() if p not in attention], "weight_decay": config.weight_decay},
-        {"params": [*attention], "weight_decay": 0.0},  # [C]
-    ]
-    return frame.train(
-        model, data, out, FORMAT, loss_of=lambda texts: model.loss(vocabulary.collate(texts)),
-        score=lambda: accuracy(model, data.dev), optimizer=torch.optim.Adam(groups, lr=config.rate, amsgrad=True),
-        kept={"vocabulary": {"words": vocabulary.words, "classes": vocabulary.classes}}, stop_at=config.stop_at,
-    )  # fmt: skip
-
-
-@torch.inference_mode()
-def accuracy(model: Classifier, texts: Sequence[Text]) -> float:
-    """Return the share of texts whose class is predicted correctly."""
-    model.eval()
-    batches = (model.vocabulary.collate(group) for group in in_order(texts, SIZE))
-    return sum(int((model(batch).logits.argmax(-1) == batch.label).sum()) for batch in batches) / len(texts)
-
-
-def load_classifier(folder: str | Path) -> Classifier:
-    """Return the classifier of a run. Raises ModelError unless the folder holds a complete classifier of lalkit."""
-    content, tensors = frame.read_run(folder, FORMAT)
-    vocabulary = Vocabulary(*(tuple(content["vocabulary"][name]) for name in ("words", "classes")))
-    config = from_dict(ClassifierConfig, content["config"], f"{folder}/model.json: config")
-    return fill(Classifier(config, vocabulary), tensors, str(folder), frame.AGAIN).eval()
-
-
 # ---------------------------------------------------------------- measures
 
 
@@ -325,7 +304,7 @@ def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
     model, tables = exact(model), []
     labels: dict[str, Any] = {"system": model.config.model, "seed": model.config.seed}
     for group in in_order(range(len(texts)), SIZE):
-        batch = model.vocabulary.collate([texts[i] for i in group])
+        batch = model.collate([texts[i] for i in group])
         seen = view(model, batch, group)
         outcome, length = seen.predict(seen.weights), seen.key_mask.sum(1).double()
         tables += [look_at(seen, **labels), ask(seen, ROUNDS, **labels)]
@@ -349,7 +328,7 @@ def samples(models: Sequence[Classifier], texts: Sequence[Text]) -> pd.DataFrame
     """
     tables = []
     for model, (i, text) in ((model, pair) for pair in enumerate(texts) for model in models):
-        output = model(model.vocabulary.collate([text]))
+        output = model(model.collate([text]))
         about = {"example": i, "label": text.label, "system": model.config.model, "seed": model.config.seed}
         about |= {"said": model.vocabulary.classes[int(output.logits.argmax())], "place": range(len(text.words))}
         about |= {"word": text.words, "tag": text.tags or "", "attention": output.attention[0].tolist()}
@@ -408,7 +387,7 @@ def study(
             folders.append(run)
 
             def measured(run: Path = run, texts: Texts = texts) -> dict[str, pd.DataFrame]:
-                model = load_classifier(run)
+                model = Classifier.load(run)
                 tags = attention_by_tag(samples([exact(model)], texts.test))
                 return {"measures": measure(model, texts.test), "tags": tags}
 
@@ -417,7 +396,7 @@ def study(
             measures.append(tables["measures"].assign(data=texts.name, train=len(texts.train), epochs=epochs))
             attention.append(tables["tags"].assign(data=texts.name))
     table, one = pd.concat(measures, ignore_index=True), min(sets[-1].test, key=lambda text: abs(len(text.words) - 12))
-    words = samples([load_classifier(run) for run in folders], [one]).assign(data=sets[-1].name, question="")
+    words = samples([Classifier.load(run) for run in folders], [one]).assign(data=sets[-1].name, question="")
     tags = pd.concat(attention, ignore_index=True)
     return {"runs": runs(table), "quantiles": quantiles(table), "tags": tags, "words": words}
 
@@ -428,7 +407,7 @@ def trained(
     """Train a classifier of the study, unless that is done already. Return its folder and the number of its epochs."""
     run, usual = frame.run_folder(folder, data.name, kind, seed), USUAL.get(data.name.partition("-")[0], {})
     config = override(replace(ClassifierConfig(kind, seed=seed), **usual), settings or {})  # type: ignore[arg-type]
-    return run, train(config, data, run)["epoch"]
+    return run, frame.train(Classifier, config, data, run)["epoch"]
 
 
 def with_tags(data: Texts) -> Texts:

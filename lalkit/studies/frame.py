@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,15 +25,15 @@ from torch import Tensor, nn
 
 from lalkit import __version__
 from lalkit.chart.machine import progress
-from lalkit.config import to_dict
+from lalkit.config import from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import json_hash, parts_hash
 from lalkit.files import write_json, write_text
+from lalkit.network.encoder import HookedModule, fill
 from lalkit.studies.texts import Text, Texts
 from lalkit.training import checkpoint
 
 logger = logging.getLogger(__name__)
-AGAIN = "Train it again."  # a run whose weights are damaged
 Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
@@ -57,30 +58,37 @@ def in_order(items: Sequence, size: int) -> Iterator[Sequence]:
 # ---------------------------------------------------------------- training
 
 
-def train(
-    model: nn.Module,
-    data: Texts,
-    out: str | Path,
-    format: str,
-    *,
-    loss_of: Callable[[Sequence[Text]], Tensor],
-    score: Callable[[], float],
-    optimizer: torch.optim.Optimizer,
-    kept: dict,
-    clip: float = float("inf"),
-    stop_at: float = float("inf"),
-) -> dict:
-    """Train epoch by epoch and leave the best model in `out`: model.json, and its weights.
+class Trained(HookedModule):
+    """Base of the models that studies train.
+
+    A subclass sets `form`, the format of its files, and the classes Config and Vocabulary. It has `collate` (texts -> a batch),
+    `loss` (of a batch), `score` (texts -> a number from 0 to 1, by which the best epoch is chosen on dev) and `optimizer`.
+    """
+
+    form: str
+    Config: Any
+    Vocabulary: Any
+
+    def __init__(self, config: Any, vocabulary: Any):
+        super().__init__()
+        self.config, self.vocabulary = config, vocabulary
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Return the model of a run. Raises ModelError unless the folder holds a complete model of this kind."""
+        content, tensors = read_run(folder, cls.form)
+        config = from_dict(cls.Config, content["config"], f"{folder}/model.json: config")
+        vocabulary = cls.Vocabulary(**{name: tuple(words) for name, words in content["vocabulary"].items()})
+        return fill(cls(config, vocabulary), tensors, str(folder), "Train it again.").eval()
+
+
+def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dict:
+    """Train a model epoch by epoch and leave the best one in `out`: model.json, and its weights.
 
     A finished run is not repeated. A run that was stopped begins again: it takes minutes.
 
-    Args:
-        model: Its config has seed, epochs and batch.
-        loss_of: Texts -> the loss.
-        score: Returns the score on dev, from 0 to 1.
-        kept: The entries that model.json has besides.
-        clip: The largest norm of the gradients.
-        stop_at: Training ends when the score reaches this.
+    config: it has seed, epochs and batch; perhaps clip (the largest norm of the gradients) and stop_at (training ends when the
+    score reaches this).
 
     Returns: the state of the run: epoch, best, and history (epoch, loss, dev).
 
@@ -88,14 +96,20 @@ def train(
     """
     # What is learned does not depend on where the texts are kept.
     known = parts_hash((part, [replace(text, id="") for text in data.parts[part]]) for part in ("train", "dev"))
-    config: Any = model.config
-    task = {"format": format, "data": data.name, "data_sha256": known, "config": to_dict(config)}
+    task = {"format": kind.form, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     if (Path(out) / "model.json").exists():
-        content, _ = read_run(out, format)
+        content, _ = read_run(out, kind.form)
         if "state" not in content or any(content.get(key) != task[key] for key in ("config", "data_sha256")):
             problem = "is a run of other settings or data, or of an older lalkit"
             raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
         return content["state"]
+    torch.manual_seed(config.seed)
+    model: Any = kind(config, kind.Vocabulary.build(data.train, config))
+    optimizer, clip, stop_at = (
+        model.optimizer(),
+        getattr(config, "clip", math.inf),
+        getattr(config, "stop_at", math.inf),
+    )
     state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
     start, weights = time.perf_counter(), {}
     while state["epoch"] < config.epochs and state["best"] < stop_at:
@@ -104,7 +118,7 @@ def train(
         losses = []
         for group in shuffled(data.train, config.batch, config.seed, state["epoch"]):
             optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(group)
+            loss = model.loss(model.collate(group))
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), clip)
             optimizer.step()
@@ -112,14 +126,15 @@ def train(
         mean, state["epoch"] = sum(losses) / len(losses), state["epoch"] + 1
         if not mean < float("inf"):
             raise ModelError(f"the loss is {mean} in epoch {state['epoch']}", remedy="Lower the rate.")
-        state["history"].append({"epoch": state["epoch"], "loss": mean, "dev": score()})
+        state["history"].append({"epoch": state["epoch"], "loss": mean, "dev": model.score(data.dev)})
         dev = state["history"][-1]["dev"]
         numbers = out, state["epoch"], config.epochs, mean, 100 * dev, time.perf_counter() - start
         logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
         if dev > state["best"]:
             state["best"] = dev
             weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
-    checkpoint.save_tensors(out, "model", "best", weights, {"lalkit": __version__, **task, "state": state, **kept})
+    content = {"lalkit": __version__, **task, "state": state, "vocabulary": asdict(model.vocabulary)}
+    checkpoint.save_tensors(out, "model", "best", weights, content)
     return state
 
 
@@ -144,12 +159,12 @@ def run_folder(folder: str | Path, data: str, kind: str, seed: int) -> Path:
     return Path(folder) / data / f"{kind}-{seed}"
 
 
-def read_run(folder: str | Path, format: str, name: str = "model") -> tuple[dict, dict[str, Tensor]]:
-    """Return (the content of name.json, the tensors). Raises ModelError unless the folder holds a complete run of the format."""
-    content, tensors = checkpoint.load_tensors(folder, name)
-    if content.get("format") != format:
+def read_run(folder: str | Path, form: str) -> tuple[dict, dict[str, Tensor]]:
+    """Return (the content of model.json, the tensors). Raises ModelError unless the folder holds a complete run of the format."""
+    content, tensors = checkpoint.load_tensors(folder, "model")
+    if content.get("format") != form:
         remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
-        raise ModelError(f"is no {format}", where=f"{folder}/{name}.json", remedy=remedy)
+        raise ModelError(f"is no {form}", where=f"{folder}/model.json", remedy=remedy)
     return content, tensors
 
 

@@ -282,7 +282,7 @@ def study(
         if (
             "attention" not in tables
         ):  # the head that attends most to neighbours, that with the highest POS-KL, and the copy head
-            heads, model = tables["heads"][0].set_index("head"), summarizers.load_summarizer(run)
+            heads, model = tables["heads"][0].set_index("head"), Summarizer.load(run)
             encoder = heads[heads.index.str.startswith("enc")]
             chosen = dict.fromkeys([encoder["position"].idxmax(), encoder["pos_kl"].idxmax(), f"{model.copying}.0"])
             tables["attention"] = [attention_of(model, documents.test[example], [*chosen])]
@@ -292,14 +292,14 @@ def study(
 def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: SummarizerConfig) -> Path:
     """Train a summarizer of the study, unless that is done already, and return its folder."""
     run = frame.run_folder(folder, data.name, variant, seed)
-    summarizers.train(replace(config, seed=seed, **VARIANTS[variant]), data, run)
+    frame.train(Summarizer, replace(config, seed=seed, **VARIANTS[variant]), data, run)
     return run
 
 
 def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
     """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no head is taken away."""
     # A summary without an end is cut at `most` words.
-    model, most = summarizers.load_summarizer(run), 2 * max(len(d.summary) for d in test)
+    model, most = Summarizer.load(run), 2 * max(len(d.summary) for d in test)
     written = score(test, summaries(model, test, most), model.vocabulary)
     tables, heads = {"tags": tag_table(model, test)}, head_table(model, test)
     if ablated is not None:

@@ -15,22 +15,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size, from_dict
+from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size
 from lalkit.errors import ModelError
 from lalkit.network.batches import pad
-from lalkit.network.encoder import Change, HookedModule, fill
+from lalkit.network.encoder import Change, HookedModule
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
-from lalkit.studies.frame import PADDING, UNKNOWN, in_order
-from lalkit.studies.texts import Text, Texts
+from lalkit.studies.frame import PADDING, UNKNOWN, Trained, in_order
+from lalkit.studies.texts import Text
 
 # Where attention is sparse: nowhere; in the encoder; everywhere except in the last layer's heads over the document; everywhere
 # except in the copy head; everywhere ([P] section 5).
@@ -39,7 +38,6 @@ START, STOP = UNKNOWN + 1, UNKNOWN + 2
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # by their ids
 LEAST = 1e-20  # added to a probability before its logarithm: an impossible word costs 46.05 instead of infinity
 COPY = "copy"  # the name of the copying in views
-FORMAT = "lalkit-summarizer-1"
 GROUP = 100  # documents in a batch of measuring
 
 
@@ -188,18 +186,18 @@ class Layer(nn.Module):
         return x + self.dropout(self.feedforward(self.norms[-1](x))), weights
 
 
-class Summarizer(HookedModule):
+class Summarizer(Trained):
     """Documents -> probabilities of every word of their summaries, given the words before it.
 
     copied: the attention by which words are copied, that of the copy head. Raises ModelError if d_model is not a multiple of
     heads.
     """
 
+    form, Config, Vocabulary = "lalkit-summarizer-2", SummarizerConfig, Vocabulary
     points = {"copied": "batch query key"}
 
     def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):
-        super().__init__()
-        self.config, self.vocabulary = config, vocabulary
+        super().__init__(config, vocabulary)
         d = config.d_model
         if d % config.heads:
             problem = f"{d} units cannot be shared by {config.heads} heads"
@@ -286,6 +284,20 @@ class Summarizer(HookedModule):
         probs = self(batch).probs.gather(2, batch.target[..., None])[..., 0]
         return -torch.log(probs + LEAST)[batch.target_mask].mean()
 
+    @torch.inference_mode()
+    def score(self, documents: Sequence[Text]) -> float:
+        """Return the geometric mean of the probabilities of all words of the true summaries, their ends included."""
+        self.eval()
+        total, words = 0.0, 0
+        for group in in_order(documents, GROUP):
+            batch = self.collate(group)
+            count = int(batch.target_mask.sum())
+            total, words = total + float(self.loss(batch)) * count, words + count
+        return math.exp(-total / words)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), self.config.rate, fused=True)
+
     def _embed(self, ids: Tensor) -> Tensor:
         x = self.embed(ids) * math.sqrt(self.config.d_model)
         return self.dropout(x + positions(ids.shape[1], self.config.d_model, x))
@@ -366,40 +378,3 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
 def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]]:
     """Yield the name and the view of every block of heads, and then of the copying."""
     return ((block, view(model, batch, block)) for block in (*model.blocks, COPY))
-
-
-# ---------------------------------------------------------------- training
-
-
-def train(config: SummarizerConfig, data: Texts, out: str | Path) -> dict:
-    """Leave the best summarizer in `out`, and return the state and history of the run (see `frame.train`).
-
-    It is chosen on dev by the probabilities of the words of true summaries.
-    """
-    torch.manual_seed(config.seed)
-    model = Summarizer(config, Vocabulary.build(data.train, config))
-    return frame.train(
-        model, data, out, FORMAT, loss_of=lambda documents: model.loss(model.collate(documents)),
-        score=lambda: likelihood(model, data.dev), clip=config.clip, kept={"vocabulary": model.vocabulary.words},
-        optimizer=torch.optim.Adam(model.parameters(), config.rate, fused=True),
-    )  # fmt: skip
-
-
-@torch.inference_mode()
-def likelihood(model: Summarizer, documents: Sequence[Text]) -> float:
-    """Return the geometric mean of the probabilities of all words of the true summaries, their ends included."""
-    model.eval()
-    total, words = 0.0, 0
-    for group in in_order(documents, GROUP):
-        batch = model.collate(group)
-        count = int(batch.target_mask.sum())
-        total, words = total + float(model.loss(batch)) * count, words + count
-    return math.exp(-total / words)
-
-
-def load_summarizer(folder: str | Path) -> Summarizer:
-    """Return the summarizer of a run. Raises ModelError unless the folder holds a complete summarizer of lalkit."""
-    content, tensors = frame.read_run(folder, FORMAT)
-    config = from_dict(SummarizerConfig, content["config"], f"{folder}/model.json: config")
-    model = Summarizer(config, Vocabulary(tuple(content["vocabulary"])))
-    return fill(model, tensors, str(folder), frame.AGAIN).eval()

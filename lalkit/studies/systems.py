@@ -124,7 +124,7 @@ def of_parser(name: str, parser: Parser, sentences: Sequence[Sentence]) -> Itera
 def of_classifier(name: str, model: Classifier, texts: Sequence[Text]) -> Iterator[Seen]:
     """Yield the one head of a classifier, which decides the class. Words are taken out of the text itself."""
     model = exact(model)
-    batch = model.vocabulary.collate(texts)
+    batch = model.collate(texts)
     view, every = classifiers.view(model, batch), torch.arange(len(texts))
     decision, rankings = view.predict(view.weights).decision, {"attention": view.weights[:, 0, 0]}
     for method in METHODS:
@@ -204,10 +204,10 @@ def study(
         known = classifiers.with_tags(load(data).shortened(train))
         for kind, seed in product(kinds, seeds):
             run, _ = classifiers.trained(folder, known, kind, seed, settings)
-            yield f"LSTM, {kind}", classifiers.load_classifier(run), known.test[:texts]
+            yield f"LSTM, {kind}", Classifier.load(run), known.test[:texts]
         articles, config = news().shortened(train), replace(SMALL, epochs=epochs or SMALL.epochs)
         for variant, seed in product(variants, seeds):
             run = summarizer_heads.trained(folder, articles, variant, seed, config)
-            yield f"summarizer, {variant}", summarizers.load_summarizer(run), articles.test[:texts]
+            yield f"summarizer, {variant}", Summarizer.load(run), articles.test[:texts]
 
     return compare(systems(), rounds)

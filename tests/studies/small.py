@@ -32,7 +32,7 @@ def config(model: str = "vanilla", **settings) -> ClassifierConfig:
 def untrained(model: str, data: Texts, **settings) -> Classifier:
     torch.manual_seed(0)
     asked = config(model, **settings)
-    return Classifier(asked, Vocabulary.build(data, asked)).double().eval()
+    return Classifier(asked, Vocabulary.build(data.train, asked)).double().eval()
 
 
 def write_films(folder):

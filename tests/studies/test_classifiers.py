@@ -1,6 +1,7 @@
 """The classifiers: their equations, their training, and the measures of the study."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,13 @@ from lalkit.errors import ModelError
 from lalkit.probes.perturbation import ask
 from lalkit.probes.rankings import attribute
 from lalkit.probes.weights import look_at
-from lalkit.studies import classifiers
-from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, load_classifier, measure, train, view
+from lalkit.studies import classifiers, frame
+from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, measure, view
 from tests.reference.orthogonal_literal import orthogonal
 from tests.studies.small import config, sentences, untrained
 
 DATA = sentences()
+train = partial(frame.train, Classifier)
 LENGTHS = torch.tensor([50, 1, 2, 7, 31, 50])
 MASK = torch.arange(50)[None] < LENGTHS[:, None]
 
@@ -55,17 +57,17 @@ def test_the_orthogonal_lstm_is_gram_schmidt_and_has_gradients():
 @pytest.mark.parametrize("kind", KINDS)
 def test_alone_or_padded_a_text_has_the_same_attention_class_and_probes(kind):
     model, some = untrained(kind, DATA), DATA.test[:7]
-    together = model(model.vocabulary.collate(some))
+    together = model(model.collate(some))
     keys = ["measure", "example", "unit", "query"]
 
     def probes(texts, numbers):
-        seen = view(model, model.vocabulary.collate(texts), numbers)
+        seen = view(model, model.collate(texts), numbers)
         table = pd.concat([look_at(seen), ask(seen, 20)])
         return table[table["example"].notna()].astype(dict.fromkeys(keys, str)).set_index(keys)["value"].sort_index()
 
     measured = probes(some, range(7))
     for b, text in enumerate(some):
-        alone, n = model(model.vocabulary.collate([text])), len(text.words)
+        alone, n = model(model.collate([text])), len(text.words)
         assert torch.allclose(together.attention[b, :n], alone.attention[0], atol=1e-9)
         assert torch.allclose(together.logits[b], alone.logits[0], atol=1e-9)
         assert (together.attention[b, n:] == 0).all()
@@ -76,7 +78,7 @@ def test_alone_or_padded_a_text_has_the_same_attention_class_and_probes(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_view_says_what_the_model_says(kind):
     model = untrained(kind, DATA)
-    batch = model.vocabulary.collate(DATA.test)
+    batch = model.collate(DATA.test)
     seen, found = view(model, batch), model(batch)
     outcome = seen.predict(seen.weights)
     assert torch.allclose(outcome.probs[:, 0], torch.softmax(found.logits, -1))
@@ -87,7 +89,7 @@ def test_the_view_says_what_the_model_says(kind):
 
 def test_the_loss_of_diversity_is_cross_entropy_and_conicity():
     plain, diverse = untrained("vanilla", DATA), untrained("diversity", DATA)
-    batch = plain.vocabulary.collate(DATA.train)
+    batch = plain.collate(DATA.train)
     wanted = look_at(view(plain, batch)).query("measure == 'conicity'")["value"].mean()
     assert float((diverse.loss(batch) - plain.loss(batch)).detach()) == pytest.approx(0.5 * wanted)
 
@@ -96,7 +98,7 @@ def test_integrated_gradients_add_up_through_the_attention_only():
     model = untrained("vanilla", DATA)
     for p in model.parameters():
         p.data *= 2
-    batch = model.vocabulary.collate([text for text in DATA.test if len(text.words) > 3][:4])
+    batch = model.collate([text for text in DATA.test if len(text.words) > 3][:4])
     embedded, rows, target = model.words(batch.x).detach(), torch.arange(4), batch.label[:, None]
     errors = []
     for through in (True, False):
@@ -112,7 +114,7 @@ def test_a_sparsemax_classifier_differs_from_vanilla_in_its_weights_only():
     sparse.load_state_dict(vanilla.state_dict())
     for model in (vanilla, sparse):
         model.attention.score.weight.data *= 50
-    batch = sparse.vocabulary.collate(DATA.test)
+    batch = sparse.collate(DATA.test)
     found, other = sparse(batch), vanilla(batch)
     assert torch.equal(found.states, other.states)
     assert (found.attention[batch.mask] == 0).any() and (other.attention[batch.mask] > 0).all()
@@ -122,14 +124,14 @@ def test_texts_that_a_classifier_cannot_read():
     model = untrained("vanilla", DATA)
     for texts in ([], [replace(DATA.test[0], label="new")]):
         with pytest.raises(ModelError):
-            model.vocabulary.collate(texts)
+            model.collate(texts)
 
 
 # ---------------------------------------------------------------- training
 
 
 def same(first, second):
-    pairs = zip(*(load_classifier(folder).state_dict().values() for folder in (first, second)), strict=True)
+    pairs = zip(*(Classifier.load(folder).state_dict().values() for folder in (first, second)), strict=True)
     return all(torch.equal(p, q) for p, q in pairs)
 
 
@@ -139,8 +141,8 @@ def test_a_seed_is_a_run(kind, tmp_path):
     state = train(asked, DATA, tmp_path / "a")
     assert train(replace(asked, seed=2), DATA, tmp_path / "b")["history"][0]["loss"] != state["history"][0]["loss"]
     assert train(asked, DATA, tmp_path / "c")["history"] == state["history"] and same(tmp_path / "a", tmp_path / "c")
-    kept = load_classifier(tmp_path / "a")
-    assert classifiers.accuracy(kept, DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
+    kept = Classifier.load(tmp_path / "a")
+    assert kept.score(DATA.dev) == state["best"] == max(row["dev"] for row in state["history"])
     assert kept.config == asked
 
 
@@ -164,7 +166,7 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
     save_file({name: tensor * torch.inf for name, tensor in load_file(file).items()}, file)
     for folder in (tmp_path, run):  # there is none; its weights are not finite
         with pytest.raises(ModelError):
-            load_classifier(folder)
+            Classifier.load(folder)
     loss = Classifier.loss
     monkeypatch.setattr(Classifier, "loss", lambda self, batch: loss(self, batch) * float("inf"))
     with pytest.raises(ModelError, match="the loss is"):

@@ -3,6 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import get_args
 
@@ -13,11 +14,11 @@ import torch
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import NORMALISERS, normalise
 from lalkit.probes.perturbation import permutation_tvd
+from lalkit.studies import frame, summarizers
 from lalkit.studies import summarizer_heads as heads
-from lalkit.studies import summarizers
 from lalkit.studies.frame import PADDING, UNKNOWN
 from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_table, score, study, tag_table
-from lalkit.studies.summarizers import STOP, Summarizer, SummarizerConfig, Vocabulary, likelihood, train, view
+from lalkit.studies.summarizers import STOP, Summarizer, SummarizerConfig, Vocabulary, view
 from lalkit.studies.texts import Text, news
 from tests.reference import probes_literal as literal
 
@@ -199,6 +200,7 @@ def test_the_view_mixes_values_and_does_not_depend_on_the_batch(seen):
 
 SMALL = SummarizerConfig(layers=1, heads=2, d_model=16, d_ff=32, epochs=3, batch=10, min_count=2)
 DATA = news().shortened(40, 10, 10)
+train = partial(frame.train, Summarizer)
 
 
 def same(first, second):
@@ -209,8 +211,8 @@ def same(first, second):
 def test_a_seed_is_a_run(tmp_path):
     state = train(SMALL, DATA, tmp_path / "a")
     assert train(SMALL, DATA, tmp_path / "b")["history"] == state["history"]
-    kept = summarizers.load_summarizer(tmp_path / "a")
-    assert same(kept, summarizers.load_summarizer(tmp_path / "b")) and likelihood(kept, DATA.dev) == state["best"]
+    kept = Summarizer.load(tmp_path / "a")
+    assert same(kept, Summarizer.load(tmp_path / "b")) and kept.score(DATA.dev) == state["best"]
     with pytest.raises(ModelError):
         train(SMALL, replace(DATA, train=DATA.train[1:]), tmp_path / "a")
     moved = tuple(replace(d, id=f"elsewhere/{d.id}") for d in DATA.train)
@@ -338,7 +340,7 @@ USES = {
     "summaries": lambda model: heads.summaries(model, DOCUMENTS, 4),
     "head_table": lambda model: head_table(model, DOCUMENTS),
     "ablate_heads": lambda model: ablate_heads(model, DOCUMENTS[:3], 4),
-    "likelihood": lambda model: likelihood(model, DOCUMENTS),
+    "score": lambda model: model.score(DOCUMENTS),
     "view": lambda model: permutation_tvd(view(model, model.collate(DOCUMENTS[:1]), "cross.1"), 2).tolist(),
 }
 

@@ -32,7 +32,7 @@ def some(sample):
 def tables(tiny_parser, tiny_span_parser, some, tmp_path_factory):
     data = sentences()
     run, _ = classifiers.trained(tmp_path_factory.mktemp("c"), data, "vanilla", 1, {"epochs": "1"})
-    classifier = classifiers.load_classifier(run)
+    classifier = Classifier.load(run)
     documents = news().train[:3]
     config = SummarizerConfig(d_model=8, d_ff=8, heads=2, layers=1, min_count=1)
     return compare([
@@ -84,14 +84,14 @@ def test_a_sentence_has_its_numbers_in_any_batch(tables, tiny_span_parser, some,
 def test_words_are_taken_out_of_the_text_itself():
     """As if the text had been written without them; without any word, only the bias of the output is left."""
     data, config = sentences(), classifiers.ClassifierConfig()
-    model = exact(Classifier(config, classifiers.Vocabulary.build(data, config)))
+    model = exact(Classifier(config, classifiers.Vocabulary.build(data.train, config)))
     long = [text for text in data.test if len(text.words) > 5][:2]
-    batch = model.vocabulary.collate(long)
+    batch = model.collate(long)
     kept = torch.zeros_like(batch.mask)
     kept[0, [1, 4]] = True
     shorter = replace(long[0], words=tuple(long[0].words[i] for i in (1, 4)), tags=())
     decision = model(batch).logits.argmax(-1)
-    wanted = torch.softmax(model(model.vocabulary.collate([shorter])).logits, -1)[0, decision[0]]
+    wanted = torch.softmax(model(model.collate([shorter])).logits, -1)[0, decision[0]]
     found = classifiers.by_words(model, batch)(kept)[:, 0]
     assert float(found[0]) == pytest.approx(float(wanted), abs=1e-12)
     logits = model.output(torch.zeros(2, config.hidden, dtype=torch.float64))
