@@ -204,12 +204,9 @@ def check_columns(columns: Collection[str]) -> None:
 
 
 def causes(
-    hits: Hits,
-    results: Mapping[int, Any],
-    given: Mapping[int, Sentence],
-    explain: Callable[[list[Sentence]], Explanation],
+    hits: Hits, results: Mapping[int, Any], given: Mapping[int, Sentence], explain: Callable[[list[Sentence]], Explanation],
     columns: Sequence[str],
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Return a row for each match, with columns that say why the parser has it. They are computed only if they are asked for.
 
     | column      | of the constituent over the words of the match                                                           |

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -351,15 +351,9 @@ def attention_by_tag(words: pd.DataFrame) -> pd.DataFrame:
 
 
 def study(
-    data: Sequence[str],
-    kinds: Sequence[str],
-    seeds: Sequence[int],
-    folder: str | Path,
-    *,
-    train: int = 0,
-    test: int = 0,
-    settings: dict[str, str] | None = None,
-) -> dict[str, pd.DataFrame]:
+    data: Sequence[str], kinds: Sequence[str], seeds: Sequence[int], folder: str | Path, *,
+    train: int = 0, test: int = 0, settings: dict[str, str] | None = None,
+) -> dict[str, pd.DataFrame]:  # fmt: skip
     """Train and measure every kind of classifier on every data set with every seed. Runs are in FOLDER/DATA/KIND-SEED.
 
     A finished run is read and not repeated, as long as its settings, data and classifier are the same.
@@ -380,19 +374,18 @@ def study(
     if len({texts.name for texts in sets}) < len(sets):
         raise ParameterError("two data sets have the same name", remedy="Give each a folder of its own.")
     measures, attention, folders = [], [], []
+
+    def measured(run: Path, texts: Texts) -> dict[str, pd.DataFrame]:
+        model = Classifier.load(run)
+        tags = attention_by_tag(samples([exact(model)], texts.test))
+        return {"measures": measure(model, texts.test), "tags": tags}
+
     for texts in map(with_tags, sets):
-        folders = []
+        folders, task = [], [ROUNDS, ATTRIBUTED, parts_hash([("test", texts.test)])]
         for seed, kind in frame.grid(kinds, KINDS, seeds):
             run, epochs = trained(folder, texts, kind, seed, settings)
             folders.append(run)
-
-            def measured(run: Path = run, texts: Texts = texts) -> dict[str, pd.DataFrame]:
-                model = Classifier.load(run)
-                tags = attention_by_tag(samples([exact(model)], texts.test))
-                return {"measures": measure(model, texts.test), "tags": tags}
-
-            task = [ROUNDS, ATTRIBUTED, parts_hash([("test", texts.test)])]
-            tables = frame.kept_tables(run, task, measured)
+            tables = frame.kept_tables(run, task, partial(measured, run, texts))
             measures.append(tables["measures"].assign(data=texts.name, train=len(texts.train), epochs=epochs))
             attention.append(tables["tags"].assign(data=texts.name))
     table, one = pd.concat(measures, ignore_index=True), min(sets[-1].test, key=lambda text: abs(len(text.words) - 12))

@@ -269,15 +269,9 @@ def _probes(source: Explainer, gold: Sequence[Sentence], rounds: int) -> Iterato
 
 
 def compare_heads(
-    runs: Sequence[HeadsRun],
-    treebank: str,
-    split: str = "test",
-    *,
-    sentences: int = 0,
-    probed: int = 40,
-    rounds: int = 20,
-    keep: str | Path | None = None,
-) -> Compared:
+    runs: Sequence[HeadsRun], treebank: str, split: str = "test", *,
+    sentences: int = 0, probed: int = 40, rounds: int = 20, keep: str | Path | None = None,
+) -> Compared:  # fmt: skip
     """Measure every run on a split of a treebank, and test the differences.
 
     Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread

@@ -242,17 +242,9 @@ ABLATED = ("soft", "sparse-tl")  # the variants whose heads are taken away
 
 
 def study(
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    folder: str | Path,
-    *,
-    train: int = 0,
-    dev: int = 0,
-    test: int = 0,
-    ablated: int = 0,
-    example: int = 0,
-    settings: dict[str, str] | None = None,
-) -> Tables:
+    variants: Sequence[str], seeds: Sequence[int], folder: str | Path, *, train: int = 0, dev: int = 0, test: int = 0,
+    ablated: int = 0, example: int = 0, settings: dict[str, str] | None = None,
+) -> Tables:  # fmt: skip
     """Train and measure every variant with every seed on made-up news. Runs are in FOLDER/DATA/VARIANT-SEED.
 
     A finished run is read and not repeated, as long as its settings, documents and model are the same.

@@ -169,19 +169,9 @@ def numbers(rows: Sequence[Sequence[str]], length: int, first: int = 0) -> Tenso
 
 
 def study(
-    parsers: Sequence[str],
-    kinds: Sequence[str],
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    folder: str | Path,
-    *,
-    data: str = "subjectivity",
-    sentences: int = 0,
-    train: int = 0,
-    epochs: int = 0,
-    texts: int = 40,
-    rounds: int = 20,
-) -> dict[str, pd.DataFrame]:
+    parsers: Sequence[str], kinds: Sequence[str], variants: Sequence[str], seeds: Sequence[int], folder: str | Path, *,
+    data: str = "subjectivity", sentences: int = 0, train: int = 0, epochs: int = 0, texts: int = 40, rounds: int = 20,
+) -> dict[str, pd.DataFrame]:  # fmt: skip
     """Train classifiers and summarizers unless that is done already, and `compare` them with parsers.
 
     Args:
