@@ -25,12 +25,13 @@ if os.name == "posix" and os.path.expanduser("~") == "~":
 __version__ = "0.2.0"
 __all__ = [
     "Explanation", "LabelAttention", "LalkitError", "Model", "ParseResult", "Parser", "SpanLabelAttention", "Treebank", "compare",
-    "evaluate", "load", "plan", "read_sweep", "study", "sweep", "train",
+    "evaluate", "load", "plan", "read_sweep", "register_layer", "study", "sweep", "train",
 ]  # fmt: skip
 
 _PLACES = {
     "api": "load compare Parser ParseResult", "treebank.corpora": "Treebank", "evaluation.scores": "evaluate",
-    "training.loop": "train", "reproduce.sweep": "plan sweep", "reproduce.report": "read_sweep", "studies": "study",
+    "config": "register_layer", "training.loop": "train", "reproduce.sweep": "plan sweep",
+    "reproduce.report": "read_sweep", "studies": "study",
     "errors": "LalkitError", "interpret.explanation": "Explanation", "network.model": "Model",
     "network.label_attention": "LabelAttention", "network.span_attention": "SpanLabelAttention",
 }  # fmt: skip
@@ -38,6 +39,7 @@ _PLACES = {
 
 if TYPE_CHECKING:  # a type checker reads the names here, and refuses all others
     from lalkit.api import Parser, ParseResult, compare, load
+    from lalkit.config import register_layer
     from lalkit.errors import LalkitError
     from lalkit.evaluation.scores import evaluate
     from lalkit.interpret.explanation import Explanation

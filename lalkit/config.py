@@ -78,6 +78,67 @@ class LabelAttentionConfig(Settings):
     residual_dropout: Share = 0.2
 
 
+LAYERS: dict[str, tuple[type, type]] = {}  # layers of users by name: the layer and its config, see `register_layer`
+
+
+class LayerConfig(Settings):
+    """The config of a layer of a user, in the place of the paper's layer."""
+
+    layer: str
+    heads: int
+    d_out: int
+
+
+def register_layer(name: str, layer: type, config: type) -> None:
+    """Make a layer of your own known, so that `model.label_attention` can be its name, or its settings.
+
+    >>> from dataclasses import dataclass
+    >>> from lalkit.config import override, preset
+    >>> @dataclass(frozen=True)
+    ... class MeanConfig:
+    ...     heads: int = 4
+    ...     d_out: int = 16
+    >>> class Mean(torch.nn.Module):
+    ...     def __init__(self, config, d_content, d_position):
+    ...         super().__init__()
+    ...         self.heads = torch.nn.Linear(d_content + d_position, config.heads * config.d_out)
+    ...         self.shape = config.heads, config.d_out
+    ...
+    ...     def forward(self, x, mask):
+    ...         attention = mask / mask.sum(-1, keepdim=True)  # of one head: [B, T]
+    ...         y = self.heads(x + (attention[..., None] * x).sum(1, keepdim=True)).unflatten(-1, self.shape)
+    ...         return y, attention[:, None].expand(-1, self.shape[0], -1)
+    >>> lalkit.register_layer("mean", Mean, MeanConfig)
+    >>> config = override(preset("tiny"), {"model.label_attention": "mean", "model.label_attention.heads": 8})
+
+    A saved parser has the name and the settings of its layer, but not its code, and nothing is imported when it is loaded:
+    register the layer first. A second call with a name replaces the first.
+
+    Args:
+        name: A Python name.
+        layer: Called as layer(config, d_content, d_position); a torch module whose forward takes x [B, T, d_content +
+            d_position] and mask [B, T], and returns y [B, T, heads, d_out] and the attention [B, heads, T], or None. Slices of
+            y of different heads should not mix: then contributions are those of heads.
+        config: A frozen dataclass whose fields all have defaults, among them heads and d_out.
+
+    Raises:
+        ModelError: The name or the config cannot be used.
+    """
+    remedy = "Write @dataclass(frozen=True), and give all its fields defaults, among them heads and d_out."
+    fields = {f.name for f in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else set()
+    if not (isinstance(name, str) and name.isidentifier() and name != "none"):
+        raise ModelError(f"{shown(name)} cannot be the name of a layer", remedy="Give a Python name, such as mine.")
+    if not {"heads", "d_out"} <= fields or "layer" in fields:
+        raise ModelError(f"{shown(config)} cannot be the config of a layer", remedy=remedy)
+    try:
+        known = [("layer", Literal[name], field(default=name))]  # type: ignore[valid-type]
+        settings = dataclasses.make_dataclass(config.__name__, known, bases=(config, LayerConfig), frozen=True)
+        settings()
+    except TypeError as error:
+        raise ModelError(f"{shown(config)} cannot be the config of a layer: {error}", remedy=remedy) from None
+    LAYERS[name] = layer, settings
+
+
 @dataclass(frozen=True)
 class SpanAttentionConfig(Settings):
     """Label attention inside the span: one head per label, instead of the paper's layer [D]."""
@@ -92,8 +153,8 @@ class ModelConfig(Settings):
     """The whole network."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    # None: a control without the layer.
-    label_attention: LabelAttentionConfig | None = field(default_factory=LabelAttentionConfig)
+    # None: a control without the layer. Or a layer of a user, by its name: `register_layer`.
+    label_attention: LabelAttentionConfig | LayerConfig | None = field(default_factory=LabelAttentionConfig)
     span_attention: SpanAttentionConfig | None = None  # needs label_attention None [D]
     d_content: Size = 512  # [P] d_model is content + position = 1024
     d_position: Size = 512  # [P]
@@ -207,14 +268,26 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
         return None
     try:
         if section:  # text: JSON from the command line
+            if section is LabelAttentionConfig and isinstance(value, str) and value.isidentifier():
+                value = {"layer": value}
             value = parse_json(value, nan=True) if isinstance(value, str) else value
-            return value if isinstance(value, section) else from_dict(section, value, where)
+            if section is LabelAttentionConfig and isinstance(value, dict) and "layer" in value:
+                section = _registered(value["layer"], where)
+            return value if isinstance(value, (section, LayerConfig)) else from_dict(section, value, where)
         return adapter.validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
     except ValueError as error:
         problem = f'{error}. Give none, or JSON such as {{"d_key": 32}}'
     raise ModelError(f"{where} is {shown(value)}", remedy=f"{problem}.")
+
+
+def _registered(name: Any, where: str) -> type:
+    """Return the config of a layer of a user. Raises ModelError if it is not registered."""
+    if not isinstance(name, str) or name not in LAYERS:
+        remedy = "Import the module that defines it, and call lalkit.register_layer before."
+        raise ModelError(f"{where} is the layer {shown(name)}, which is not registered here", remedy=remedy)
+    return LAYERS[name][1]
 
 
 # Sizes of the networks that are trained on a CPU.

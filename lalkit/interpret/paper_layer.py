@@ -55,7 +55,9 @@ class PaperLayer(Explainer):
 
     @staticmethod
     def system(config: ModelConfig) -> str:
-        name = "layer in halves" if config.label_attention.partition == "all" else "paper's layer"
+        layer = config.label_attention
+        halves = getattr(layer, "partition", "") == "all"
+        name = getattr(layer, "layer", "layer in halves" if halves else "paper's layer")
         return f"{name} with feed-forward" if config.feedforward else name
 
     @property
@@ -70,7 +72,8 @@ class PaperLayer(Explainer):
     def mixed(self) -> bool:
         """Whether the part of one head in the score of a span cannot be separated."""
         network, layer = self.model.network, self.layer
-        heads_alone = layer is not None and layer.config.combine == "concat" and network.feedforward is None
+        together = getattr(layer.config, "combine", "concat") == "project"
+        heads_alone = not together and network.feedforward is None
         return not heads_alone or network.config.task == "dependencies"
 
     def check(self) -> None:
@@ -82,7 +85,7 @@ class PaperLayer(Explainer):
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
-        if self.layer is None or self.layer.config.query != "vector":
+        if getattr(self.layer.config, "query", None) != "vector":
             super().check_contexts()
 
     def weights(self) -> list[Tensor]:
@@ -200,7 +203,7 @@ class PaperLayer(Explainer):
 
         Raises ModelError if the heads are projected together, so that they have no slices.
         """
-        if self.layer is None or self.layer.config.combine == "project":
+        if getattr(self.layer.config, "combine", "concat") == "project":
             self.check()
         return super().without(heads, mean)
 

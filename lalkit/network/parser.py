@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import ModelConfig
+from lalkit.config import LAYERS, LayerConfig, ModelConfig
 from lalkit.errors import ModelError
 from lalkit.network.batches import Batch
 from lalkit.network.encoder import Encoder, HookedModule, PartitionedLinear, halve
@@ -74,7 +74,8 @@ class Network(HookedModule):
         self.tags = nn.Embedding(tags, config.d_content) if config.tag_input != "none" else None
         self.encoder = Encoder(config)
         lal = config.label_attention
-        self.label_attention = LabelAttention(lal, config.d_content, config.d_position) if lal else None
+        layer = RegisteredLayer if isinstance(lal, LayerConfig) else LabelAttention
+        self.label_attention = layer(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)
         self.feedforward = FeedForward(config, heads, self.slice) if config.feedforward else None
@@ -169,6 +170,32 @@ class Network(HookedModule):
         if self.config.tag_input == "predicted":
             return expected
         return torch.where((given >= 0)[..., None], self.tags(given.clamp(min=0)), expected)
+
+
+class RegisteredLayer(HookedModule):
+    """A layer of a user in the place of the paper's layer, see `lalkit.register_layer`. Hook point: output(y, attention) -> y."""
+
+    points = {"output": "batch position head dim"}
+
+    def __init__(self, config: LayerConfig, d_content: int, d_position: int):
+        super().__init__()
+        self.config = config
+        self.layer = LAYERS[config.layer][0](config, d_content, d_position)
+
+    @property
+    def d_out(self) -> tuple[int, tuple[int, int]]:
+        """The sizes of the output's last two axes: (heads, (content, position))."""
+        return self.config.heads, halve(self.config.d_out)
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        y, attention = self.layer(x, mask)
+        size, length, heads = *x.shape[:2], self.config.heads
+        wanted = {"y": (y, (size, length, heads, self.config.d_out)), "attention": (attention, (size, heads, length))}
+        for name, (value, shape) in wanted.items():
+            if value is not None and value.shape != shape:
+                problem = f"the layer {self.config.layer!r} returns {name} {[*value.shape]}, and not {[*shape]}"
+                raise ModelError(problem, remedy="y is [B, T, heads, d_out], the attention [B, heads, T] or None.")
+        return self.hook("output", y, attention), attention
 
 
 class FeedForward(nn.Module):
