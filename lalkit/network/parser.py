@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -177,9 +178,9 @@ class RegisteredLayer(HookedModule):
 
     points = {"output": "batch position head dim"}
 
-    def __init__(self, config: LayerConfig, d_content: int, d_position: int):
+    def __init__(self, config: Any, d_content: int, d_position: int):
         super().__init__()
-        self.config = config
+        self.config = config  # a `LayerConfig`
         self.layer = LAYERS[config.layer][0](config, d_content, d_position)
 
     @property
