@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, override
-from lalkit.errors import CorpusError, ModelError, ParameterError
+from lalkit.errors import CorpusError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
@@ -359,7 +359,7 @@ def study(
     A finished run is read and not repeated, as long as its settings, data and classifier are the same.
 
     Args:
-        data: Corpora of NLTK, or folders, see `texts.load`.
+        data: Corpora of NLTK, see `texts.load`.
         kinds: Of `KINDS`.
         train, test: Number of texts of these parts; 0 means all.
         settings: Settings of ClassifierConfig that replace the usual ones.
@@ -367,12 +367,9 @@ def study(
     Returns: the tables of notebook 17: runs, `quantiles`, tags (attention by tag), and words (the attention of all models on one
         text of the last data set).
 
-    Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here, ParameterError for two
-        data sets with the same name.
+    Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here.
     """
-    sets = [load(name).shortened(train, test=test) for name in data]
-    if len({texts.name for texts in sets}) < len(sets):
-        raise ParameterError("two data sets have the same name", remedy="Give each a folder of its own.")
+    sets = [load(name).shortened(train, test=test) for name in dict.fromkeys(data)]
     measures, attention, folders = [], [], []
 
     def measured(run: Path, texts: Texts) -> dict[str, pd.DataFrame]:

@@ -1,11 +1,9 @@
-"""Texts with a class or a summary: three corpora of NLTK, folders of your own, and made-up news.
+"""Texts with a class or a summary: three corpora of NLTK, and made-up news.
 
 | name                                            | from                        | for         | stands for the paper's |
 |-------------------------------------------------|-----------------------------|-------------|------------------------|
 | sentence_polarity, subjectivity, movie_reviews  | NLTK, split 8 : 1 : 1 by us | classifiers | SST, tweets, IMDB      |
 | news                                            | made up by us               | summarizers | CNN/DailyMail          |
-
-A folder is for classifiers. It has train, dev and test, each as one .csv or .tsv file with the columns text and label.
 
 The news. In each article two or three things happen, and the headline tells the one with most weight. Every article has new
 names, so most of a headline cannot be known and must be copied. One sentence tells which names belong into the headline, among
@@ -23,7 +21,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from lalkit.errors import CorpusError
 
@@ -100,30 +97,17 @@ def annotated(texts: Sequence[Text]) -> tuple[Text, ...]:
     return tuple(replace(text, tags=tuple(own)) for text, own in zip(texts, tags))
 
 
-# ---------------------------------------------------------------- data by name, and folders
+# ---------------------------------------------------------------- data by name
 
 NLTK = ("sentence_polarity", "subjectivity", "movie_reviews")
-PARTS = ("train", "dev", "test")
 
 
 def load(name: str) -> Texts:
-    """Return texts with classes: a corpus of NLTK, or a folder.
-
-    Raises CorpusError if they are unknown, not on this machine, or damaged, if a part is empty, if there are fewer than two
-    classes, and for a class that only dev or test have.
-    """
-    data = _of_nltk(name) if name in NLTK and not Path(name).is_dir() else _folder(name)
-    classes = {text.label for text in data.train}
-    for part, texts in data.parts.items():
-        if len(classes) < 2 or not texts or not {text.label for text in texts} <= classes:
-            remedy = "Give every part texts, and all classes, two or more, to train."
-            raise CorpusError(f"{part} has no texts, or other classes than train", where=name, remedy=remedy)
-    return data
-
-
-def _of_nltk(name: str) -> Texts:
+    """Return a corpus of NLTK, whose texts have classes. Raises CorpusError if it is unknown, or not on this machine."""
     from nltk import corpus
 
+    if name not in NLTK:
+        raise CorpusError("there is no such corpus of texts", where=name, remedy=f"Give {', '.join(NLTK)}.")
     reader = getattr(corpus, name)
     try:
         if name == "movie_reviews":
@@ -141,33 +125,6 @@ def split(name: str, texts: Iterable[Text], most: int | None = None) -> Texts:
     order, tenth = np.random.default_rng(0).permutation(len(once)), round(0.1 * len(once))
     mixed = tuple(replace(once[i], words=once[i].words[:most]) for i in order)
     return Texts(name, mixed[2 * tenth :], mixed[tenth : 2 * tenth], mixed[:tenth])
-
-
-def _folder(name: str) -> Texts:
-    """Read a folder of tables, one for each part."""
-    parts = []
-    for part in PARTS:
-        files = [file for end in ("csv", "tsv") for file in Path(name).glob(f"{part}.{end}")]
-        if len(files) != 1:
-            remedy = f"Give {', '.join(NLTK)}, or a folder with train, dev and test, each as one .csv or .tsv file."
-            raise CorpusError(f"has {len(files)} files for {part}", where=name, remedy=remedy)
-        parts.append(_texts(files[0]))
-    return Texts(Path(name).name, *parts)
-
-
-def _texts(file: Path) -> tuple[Text, ...]:
-    from nltk.tokenize import TreebankWordTokenizer
-
-    tokenize = TreebankWordTokenizer().tokenize
-    try:
-        table = pd.read_csv(file, sep="," if file.suffix == ".csv" else "\t", dtype=str, keep_default_na=False)
-        table = table[["text", "label"]]
-        if (empty := (table == "").any(axis=1)).any():
-            raise ValueError(f"row {empty.argmax() + 1} has no text, or no label")
-        return tuple(Text(tuple(word.lower() for word in tokenize(text)), label) for text, label in table.to_numpy())
-    except (ValueError, KeyError, OSError, CorpusError) as error:
-        remedy = "Give a complete table in UTF-8, with text and label: see data/README.md."
-        raise CorpusError(f"is not a table of texts: {error}", where=str(file), remedy=remedy) from None
 
 
 # ---------------------------------------------------------------- news
