@@ -9,6 +9,7 @@ import operator
 import re
 import reprlib
 import sys
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -170,16 +171,10 @@ def _misfit(problem: str, where: str, names: list[str], options: Mapping) -> Par
     return error
 
 
-class _Names(dict):
-    """The names of a module. One that is imported for type checkers alone stands for any type."""
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
-
-
 def hints_of(function: Callable) -> dict[str, Any]:
     """Return the type hints of the parameters of a function, except those of * and **."""
-    names = _Names(vars(sys.modules[inspect.unwrap(function).__module__]))
+    module = vars(sys.modules[inspect.unwrap(function).__module__])
+    names = ChainMap(module, vars(builtins), defaultdict(lambda: Any))  # a name for type checkers alone is of any type
     parameters = inspect.signature(function).parameters.values()
     known = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     hints = {p.name: Any if p.annotation is p.empty else p.annotation for p in known}

@@ -12,7 +12,7 @@ This file has the model, the view that the probes have of it, and its training. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, cast
@@ -373,8 +373,3 @@ def view(model: Summarizer, batch: Batch, block: str, examples: Sequence[int] = 
 
     queries = batch.mask if in_encoder else batch.target_mask
     return AttentionView(weights, values[0], batch.mask, queries, heads, tuple(examples), None, predict)
-
-
-def views(model: Summarizer, batch: Batch) -> Iterator[tuple[str, AttentionView]]:
-    """Yield the name and the view of every block of heads, and then of the copying."""
-    return ((block, view(model, batch, block)) for block in (*model.blocks, COPY))

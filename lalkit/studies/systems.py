@@ -102,7 +102,9 @@ def of_parser(name: str, parser: Parser, sentences: Sequence[Sentence]) -> Itera
     mean attention of all heads. The sentences have Penn tags; they become universal ones.
     """
     tags, seed = [[OF_PENN.get(tag, "X") for tag in s.tags] for s in sentences], parser.config.train.seed
-    for view in _views(parser, sentences):
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    for group in in_order(order, SIZE):
+        view = parser.view([sentences[i] for i in group], examples=group)
         if not isinstance(parser.attribution, SpanLayer):
             rows = [tags[i] for i in view.examples]
             yield Seen(name, seed, view, numbers(rows, view.weights.shape[-1], 1), {"attention": _mean_attention(view)})
@@ -142,17 +144,12 @@ def of_summarizer(name: str, model: Summarizer, documents: Sequence[Text]) -> It
     model = exact(model)
     batch = model.collate(documents)
     tags = numbers([[OF_UD.get(tag, "X") for tag in d.tags] for d in documents], batch.source.shape[1])
-    for block, view in summarizers.views(model, batch):
+    for block in (*model.blocks, summarizers.COPY):
+        view = summarizers.view(model, batch, block)
         yield Seen(f"{name}, {block}", model.config.seed, view, tags, {"attention": _mean_attention(view)})
 
 
 VIEWS = {Parser: of_parser, Classifier: of_classifier, Summarizer: of_summarizer}
-
-
-def _views(parser: Parser, sentences: Sequence[Sentence]) -> Iterator[AttentionView]:
-    """Yield the views of groups of sentences of similar length. Sentences keep their numbers."""
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    yield from (parser.view([sentences[i] for i in group], examples=group) for group in in_order(order, SIZE))
 
 
 def _mean_attention(view: AttentionView) -> Tensor:
