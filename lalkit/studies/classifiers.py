@@ -395,7 +395,7 @@ def trained(
     folder: str | Path, data: Texts, kind: str, seed: int, settings: dict[str, str] | None = None
 ) -> tuple[Path, int]:
     """Train a classifier of the study, unless that is done already. Return its folder and the number of its epochs."""
-    run, usual = frame.run_folder(folder, data.name, kind, seed), USUAL.get(data.name.partition("-")[0], {})
+    run, usual = Path(folder, data.name, f"{kind}-{seed}"), USUAL.get(data.name.partition("-")[0], {})
     config = override(replace(ClassifierConfig(kind, seed=seed), **usual), settings or {})  # type: ignore[arg-type]
     return run, frame.train(Classifier, config, data, run)["epoch"]
 

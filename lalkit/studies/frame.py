@@ -1,7 +1,7 @@
 """The parts that all studies share: padded batches, the training loop, folders of runs, and tables that are measured once.
 
 A study loads data, trains one run for every kind of model and seed, and measures each run. A finished training or table is
-read and not repeated. Each run has a folder with its weights, its config and its tables.
+read and not repeated. Each run has a folder with its weights, its config and its tables: FOLDER/DATA/KIND-SEED.
 """
 
 from __future__ import annotations
@@ -152,11 +152,6 @@ def shuffled(texts: Sequence[Text], size: int, seed: int, epoch: int) -> Iterato
 
 
 # ---------------------------------------------------------------- runs and their tables
-
-
-def run_folder(folder: str | Path, data: str, kind: str, seed: int) -> Path:
-    """Return where a study keeps a run: FOLDER/DATA/KIND-SEED."""
-    return Path(folder) / data / f"{kind}-{seed}"
 
 
 def read_run(folder: str | Path, form: str) -> tuple[dict, dict[str, Tensor]]:

@@ -283,7 +283,7 @@ def study(
 
 def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: SummarizerConfig) -> Path:
     """Train a summarizer of the study, unless that is done already, and return its folder."""
-    run = frame.run_folder(folder, data.name, variant, seed)
+    run = Path(folder, data.name, f"{variant}-{seed}")
     frame.train(Summarizer, replace(config, seed=seed, **VARIANTS[variant]), data, run)
     return run
 
