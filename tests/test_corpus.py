@@ -206,6 +206,7 @@ def killed(tiny_parser, big, tmp_path, monkeypatch):
             parse(tiny_parser, big, tmp_path / "out")
     assert names(tmp_path / "out.parts") == ["000000", "000001", "000002", "run.json"]
     assert not (tmp_path / "out").exists()
+    monkeypatch.setattr("lalkit.network.model.has_bf16", lambda device: True)
     return tmp_path / "out"
 
 
@@ -224,7 +225,10 @@ def test_the_same_command_continues(tiny_parser, big, killed, tmp_path, monkeypa
     assert killed.read_text(encoding="utf-8") == parse(tiny_parser, big, tmp_path / "new")
 
 
-@pytest.mark.parametrize("change", [{"form": "raw"}, "file", "parser", "foreign", "running"])
+CHANGES = [{"form": "raw"}, {"precision": "bf16"}, "file", "parser", "foreign", "running"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_the_blocks_of_another_run_are_left_alone(tiny_parser, tiny_span_parser, big, killed, tmp_path, change):
     parts = killed.with_name("out.parts")
     if change == "foreign":

@@ -262,11 +262,5 @@ def test_numbers_of_documents_are_those_of_their_tables(table, read, places):
         assert shown and line in DOCUMENTS, line
 
 
-@pytest.mark.parametrize("name", "trial control heads objectives layers ties ablation-1 ablation-2 silver".split())
-def test_how_many_claims_of_a_family_are_significant(name):
-    p = family(name)["p"]
-    assert f"{(p < 0.05).sum()} of {len(p)} in `{name}`" in DOCUMENTS
-
-
 def test_readme_is_short_and_hides_nothing():
     assert README.count("\n") <= 101 and "<!--" not in README

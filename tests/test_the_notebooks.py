@@ -14,7 +14,7 @@ import nbformat
 import pytest
 import yaml
 
-from lalkit.reproduce.notebook import NotebookError, read_parameters, run_notebook
+from lalkit.reproduce.notebook import read_parameters, run_notebook
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 BOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -199,23 +199,6 @@ def test_a_notebook_runs_and_saves_its_pictures_beside_their_tables(name, fast, 
     for picture in pictures:  # the tables it draws have its name, with more behind it where there are several
         assert picture.stat().st_size > 1000
         assert any(path.suffix == ".csv" and path.stem.startswith(picture.stem) for path in files), picture.name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "right", "wrong"),
-    [
-        ("04_label_attention_by_hand", "x[t] + P @ c[h]", "x[t] - P @ c[h]"),
-        ("14_probe_reference", "sparsemax(z, dim=-1)[1], 0.4)", "sparsemax(z, dim=-1)[1], 0.3)"),
-    ],
-)
-def test_a_notebook_stops_where_its_answer_is_another(name, right, wrong, tmp_path):
-    book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-    cell = next(cell for cell in book.cells if cell.cell_type == "code" and right in cell.source)
-    cell.source = cell.source.replace(right, wrong)
-    nbformat.write(book, tmp_path / "wrong.ipynb")
-    with pytest.raises(NotebookError, match="failed with"):
-        run_notebook(tmp_path / "wrong.ipynb", out=tmp_path / "run", progress=False)
 
 
 BOTH = [(name, way) for name in RUNS for way in ("nbconvert", "papermill")]  # all of them take half an hour

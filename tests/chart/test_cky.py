@@ -22,16 +22,6 @@ def test_first_maximum_of_the_enumeration(kind):
         assert (tree.score, tree.spans) == reference.first_best(chart), trial
 
 
-def test_one_word_and_the_sentence_have_a_real_label():
-    chart = np.zeros((2, 2, 4))
-    chart[0, 1] = [5, 6, -2, -1]
-    assert cky_batch([chart])[0] == (-1, [(0, 1, 3)])
-    chart = np.zeros((3, 3, 4))
-    chart[..., 1] = 9  # <H>, allowed nowhere in a sentence of two words
-    chart[..., 2:] = -1
-    assert cky_batch([chart])[0] == (-1, [(0, 2, 2)])
-
-
 def test_padded_list_and_threads_agree():
     rng = np.random.default_rng(19)
     lengths = [7, 1, 12, 3, 12]

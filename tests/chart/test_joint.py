@@ -4,26 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lalkit.chart import joint, machine
 from lalkit.chart.joint import decode, decode_batch
 from lalkit.errors import TooLongError
-from tests.chart.charts import check_joint_tree, random_chart, random_joint_tree, same_tree, same_trees
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    n=st.integers(1, 14),
-    labels=st.integers(3, 8),
-    seed=st.integers(0, 2**32 - 1),
-    kind=st.sampled_from(["ties", "real"]),
-    lam=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
-)
-def test_every_parse_is_a_joint_tree(n, labels, seed, kind, lam):
-    label_scores, arc_scores = random_chart(np.random.default_rng(seed), n, labels, kind)
-    check_joint_tree(decode(label_scores, arc_scores, lam), n)
+from tests.chart.charts import random_chart, random_joint_tree, same_tree, same_trees
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

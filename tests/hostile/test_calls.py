@@ -252,17 +252,6 @@ def test_a_parser_and_its_surroundings_leave_each_other_alone(tiny_parser, parse
             assert [result.prediction for result in loaded.parse_all(TEXTS)] == trees
 
 
-def test_parsers_and_results_are_copied_and_pickled(parser, subtests):
-    used = parser.parse(TEXTS[0])
-    used.tree, used.dependencies, used.explain()  # noqa: B018
-    for carry in (copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))):
-        for name, result in (("fresh", parser.parse(TEXTS[0])), ("used", used)):
-            with subtests.test(f"{name} result"):
-                assert carry(result).prediction == used.prediction and carry(result).to_ptb()
-        with subtests.test("parser"):
-            assert carry(parser).parse(TEXTS[0]).prediction == used.prediction
-
-
 @pytest.mark.slow
 def test_the_first_load_and_the_first_parse_leave_no_trace(alarm):
     """Not on standard error, where a bar of the encoder may show, and not in Python's random numbers."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import lalkit
-from lalkit.corpus import Job, Parts, from_arguments, open_lines, parse
+from lalkit.corpus import Job, open_lines, parse
 from lalkit.errors import LalkitError, ParameterError, warn_once
 from lalkit.network import model as precision
 from lalkit.network.model import resolve_precision as resolve
@@ -75,14 +75,3 @@ def test_a_file_is_parsed_in_bf16_only_if_auto_may_and_it_is_large(
     with open_lines(tmp_path / "text") as lines, logged() as messages:
         parse(Job(tiny_parser, precision=asked), lines, tmp_path / "out")
     assert f"words in {found}" in messages[-1]
-
-
-def test_a_parse_is_not_resumed_in_another_precision(tiny_parser, tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "has_bf16", lambda device: True)
-    with monkeypatch.context() as patch:
-        patch.setattr(Parts, "join", lambda *parts: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")
-    with pytest.raises(LalkitError, match="another run"):
-        parse(Job(tiny_parser, precision="fp32"), from_arguments(["It works."]), tmp_path / "out")
-    parse(Job(tiny_parser, precision="bf16"), from_arguments(["It works."]), tmp_path / "out")
