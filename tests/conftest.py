@@ -60,13 +60,9 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def frozen():
+def one_thread_and_few_objects():
     """Let garbage collections pass over what all tests have imported: that takes 0.3 s, and some code and tests ask for many."""
+    torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
 

@@ -14,9 +14,7 @@ READS = "She PRP 2 nsubj; reads VBZ 0 root; books NNS 2 obj; . . 2 punct"
 CROSSING = "A DT 2 det; hearing NN 4 nsubj; is VBZ 4 aux; set VBN 0 root; on IN 6 case; it PRP 2 nmod; . . 4 punct"
 GOES = "He PRP 2 nsubj; goes VBZ 0 root; far RB 2 advmod; today NN 2 obl; . . 2 punct"
 READS_TREE = "(ROOT\n  (S\n    (NP-SBJ (PRP She))\n    (VP (VBZ reads) (NP (NNS books)))\n    (. .)))\n\n"
-CROSSING_TREE = (
-    "(ROOT (S (NP-SBJ (DT A) (NN hearing)) (VP (VBZ is) (VP (VBN set) (PP (IN on) (NP (PRP it))))) (. .)))\n\n"
-)
+CROSSING_TREE = "(ROOT (S (NP (DT A) (NN hearing)) (VP (VBZ is) (VP (VBN set) (PP (IN on) (NP (PRP it))))) (. .)))\n\n"
 # The NP 'far today' has two words with a head outside it.
 GOES_TREE = "(ROOT (S (NP-SBJ (PRP He)) (VP (VBZ goes) (NP (RB far) (NN today))) (. .)))\n\n"
 DOCUMENTS = {"GUM_news_one": "train", "GUM_voyage_two": "train", "GUM_news_three": "dev", "GUM_bio_four": "test"}

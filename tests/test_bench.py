@@ -1,6 +1,5 @@
 """The rows of `lalkit bench`; both programs of a pair compute the same. No test depends on time. Also: tools/peers.py."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -22,12 +21,10 @@ from lalkit.treebank.tree import Sentence
 from tests.chart.charts import same_tree
 from tests.command import lalkit
 from tests.reference.label_attention_literal import literal
+from tools import peers
 
 ONCE = Settings(repeats=1)
-COLUMNS = {
-    "routine", "case", "mode", "device", "baseline", "ours_ms", "baseline_ms", "ratio", "ratio_min", "ratio_max",
-    "memory_ratio",
-}  # fmt: skip
+COLUMNS = {*"routine case mode device baseline ours_ms baseline_ms ratio ratio_min ratio_max memory_ratio".split()}
 
 
 @pytest.fixture
@@ -122,15 +119,7 @@ def test_wrong_settings_are_refused(routines, settings, problem, monkeypatch):
 # ---------------------------------------------------------------- tools/peers.py
 
 
-@pytest.fixture
-def peers():
-    spec = importlib.util.spec_from_file_location("peers", Path(__file__).parent.parent / "tools" / "peers.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_each_peer_is_trained_once_and_scored(tmp_path, monkeypatch, peers):
+def test_each_peer_is_trained_once_and_scored(tmp_path, monkeypatch):
     """With a program that copies gold in place of a parser."""
     trained = []
 
@@ -156,7 +145,7 @@ def test_each_peer_is_trained_once_and_scored(tmp_path, monkeypatch, peers):
         peers.compare(["supar-con"], "sample-zh", 4, [1], tmp_path)
 
 
-def test_the_peers_learn_with_the_rates_of_lalkit(peers):
+def test_the_peers_learn_with_the_rates_of_lalkit():
     """Their program cannot import lalkit, so it repeats two numbers."""
     rates = config.preset("minilm-span").train
     assert (peers.RATE, peers.NEW_RATE) == (rates.encoder_rate, rates.rate)

@@ -21,9 +21,7 @@ USUAL = ("01", "02", "03", "05", "12")  # all of them take ten minutes
 sys.path.append(str(COURSE))  # the notebooks import both by these names
 checks, lessons = map(importlib.import_module, ("checks", "lessons"))
 sys.path.pop()
-TABLE, FORGED = (
-    yaml.safe_load(Path(__file__).with_name(f"{n}.yml").read_text(encoding="utf-8")) for n in ("checks", "forged")
-)
+TABLE, FORGED = (yaml.safe_load(Path(__file__).with_name(n).read_text("utf-8")) for n in ("checks.yml", "forged.yml"))
 EVERY = TABLE.pop("every")  # names for all rows, and answers that are wrong everywhere
 CHECKS = {name[6:]: one for name, one in vars(checks).items() if name[:6] == "check_" and hasattr(one, "__wrapped__")}
 
@@ -138,9 +136,8 @@ def test_the_commands_of_the_course_make_the_student_version_and_mark_it(tmp_pat
     assert "SOLUTION" not in student and "a[0] < b[0]" not in student and student.count("write your answer here") == 5
     for person, version in (("empty", "release"), ("full", "source"), ("forger", "release")):
         shutil.copytree(tmp_path / version / name, tmp_path / "submitted" / person / name)
-    (tmp_path / "submitted" / "forger" / name / "checks.py").write_text(
-        "def __getattr__(name):\n    return lambda *a: 1\n"
-    )
+    forged = tmp_path / "submitted" / "forger" / name / "checks.py"
+    forged.write_text("def __getattr__(name):\n    return lambda *a: 1\n")
     for command in re.findall(r"^nbgrader (?:autograde|export)[^#\n]*", page, re.M):
         nbgrader(command)
     marks = {row["student_id"]: row["score"] for row in csv.DictReader((tmp_path / "grades.csv").open())}

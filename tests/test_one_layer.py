@@ -1,6 +1,7 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from lalkit.training.loop import Training, estimate, quality, train
 from lalkit.treebank.check import check, stats, trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import layers_of, load
-from lalkit.treebank.joint import GROUP
+from lalkit.treebank.joint import GROUP, to_joint
 from lalkit.treebank.tree import Sentence, check_heads
 from tests.command import lalkit, logged
 from tests.reference.joint_enumeration import tree_set
@@ -120,6 +121,10 @@ def test_constituents_alone(constituency_parser):
         results[0].explore()
 
 
+def scores_of(labels, arcs):
+    return SimpleNamespace(label_scores=labels, arc_scores=arcs)
+
+
 def model_of(task, lam=0.5):
     return Model(None, None, None, override(tiny(), {"model.task": task, "train.lam": lam}), {})
 
@@ -135,7 +140,7 @@ def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
         trees = {heads for heads, _ in tree_set(n)}
         for _ in range(8):
             arcs = rng.normal(size=(1, n, n + 1)).astype(np.float32)
-            output = _Output(torch.zeros(1, n + 1, n + 1, 3), torch.from_numpy(arcs))
+            output = scores_of(torch.zeros(1, n + 1, n + 1, 3), torch.from_numpy(arcs))
             output.label_scores[..., 1:] = torch.randn(1, n + 1, n + 1, 2)  # must not matter
             (found,) = model_of("dependencies").decode(of_lengths(output, n), 1)
             best = max(trees, key=lambda heads: sum(arcs[0, d, h] for d, h in enumerate(heads)))
@@ -146,7 +151,7 @@ def test_the_best_projective_tree_is_the_joint_decoders_without_labels():
 def test_arcs_that_stand_are_kept_with_every_weight_of_labels(lam):
     torch.manual_seed(1)
     sentence = Sentence(("She", "saw", "birds", "fly"), heads=(2, 0, 4, 2))
-    output = _Output(torch.randn(1, 5, 5, 3), torch.randn(1, 4, 5))
+    output = scores_of(torch.randn(1, 5, 5, 3), torch.randn(1, 4, 5))
     output.label_scores[..., 0] = 0
     (tree,) = en_recipe.with_arcs(model_of("joint", lam), Scored([0], [sentence], output))
     assert tuple(tree.heads) == sentence.heads
@@ -156,16 +161,10 @@ def test_constituents_alone_are_those_of_cky():
     torch.manual_seed(2)
     charts = torch.randn(3, 8, 8, 5)
     charts[..., 0] = 0
-    found = model_of("constituents").decode(of_lengths(_Output(charts, torch.zeros(3, 7, 8)), 7, 4, 1), 1)
+    found = model_of("constituents").decode(of_lengths(scores_of(charts, torch.zeros(3, 7, 8)), 7, 4, 1), 1)
     for tree, other, n in zip(found, cky_batch(charts.numpy(), [7, 4, 1]), (7, 4, 1)):
         assert [span[:3] for span in tree.spans] == other.spans and tree.score == other.score
         assert {span[3] for span in tree.spans} == {0} and len(tree.heads) == n
-
-
-@dataclass
-class _Output:
-    label_scores: torch.Tensor
-    arc_scores: torch.Tensor
 
 
 def test_what_is_trained_on(sample):
@@ -191,6 +190,7 @@ def test_a_trusted_sentence_is_the_one_that_the_checks_make(kind, request, sampl
     for result in results[:5] if kind == "tiny" else ():
         results += result.alternatives(5, "any") + result.alternatives(3)
     for result in results:
+        assert kind != "tiny" or to_joint(result.sentence), "each constituent has one head word"
         layers = {field.name: getattr(result.sentence, field.name) for field in fields(Sentence)}
         built = Sentence(**layers)
         checked = {name: getattr(built, name) for name in layers}

@@ -1,4 +1,4 @@
-"""The Python blocks and cheap lalkit commands of README, its pages and the course run. The links of pages lead somewhere."""
+"""The Python and the cheap commands of README, its pages and the course run; links lead somewhere; the book names its pages."""
 
 import re
 import shlex
@@ -264,3 +264,26 @@ def test_numbers_of_documents_are_those_of_their_tables(table, read, places):
 
 def test_readme_is_short_and_hides_nothing():
     assert README.count("\n") <= 101 and "<!--" not in README
+
+
+BOOK = ROOT / "book"
+
+
+def named_in_contents():
+    """Every file that a table of contents of a page names, with its patterns expanded."""
+    files = set()
+    for page in BOOK.glob("*.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for entry in (line for line in block.splitlines() if line and line[0] != ":"):
+                place = (BOOK / entry).resolve().relative_to(ROOT).as_posix()
+                found = {file for suffix in (".md", ".ipynb", ".rst") for file in ROOT.glob(place + suffix)}
+                # make book writes book/reference
+                assert found or "reference/" in entry, f"{page.name}: there is no {entry}"
+                files |= found
+    return files
+
+
+def test_the_contents_name_every_notebook_card_and_page():
+    wanted = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks").glob("*.md"), *BOOK.glob("*.md")]
+    wanted += [*BOOK.glob("solutions/*"), *(ROOT / "data").rglob("README.md"), *(ROOT / "figures").rglob("*.md")]
+    assert {path.relative_to(ROOT).as_posix() for path in {*wanted} - named_in_contents()} == {"book/index.md"}

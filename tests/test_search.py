@@ -8,7 +8,6 @@ import pytest
 from nltk.tgrep import tgrep_compile, tgrep_positions
 from nltk.tree import ParentedTree
 
-from lalkit.api import Parser
 from lalkit.errors import ParameterError
 from lalkit.interpret.errors import CAUSES
 from lalkit.treebank.brackets import parse_tree
@@ -24,24 +23,11 @@ PAGE = (Path(__file__).parents[1] / "notebooks" / "patterns.md").read_text(encod
 # ---------------------------------------------------------------- patterns
 
 # Without the two kinds that differ from NLTK's own results: a word at the left of a relation, and >>, or >>'.
-PATTERNS = """
-NP
-"."
-/^VB/
-S < NP < VP
-NP <, DT
-NP <-2 NN
-VP <<, VBD
-S <<: VP
-NN >> VP
-NN >' NP
-VP ,, NP
-DT $ NN
-NP $.. VP & !<< PRP
-VP [< VBD | < VBZ] !< NP
-@ SUBJECT /^NP/; @ VERB /^VP/; S < (@SUBJECT $.. @VERB)
-@ N /^NP/; @ S /^S/; @S=s < @N=n : =n !< PRP : =s << NN
-""".strip().split("\n")
+PATTERNS = [
+    "NP", '"."', "/^VB/", "S < NP < VP", "NP <, DT", "NP <-2 NN", "VP <<, VBD", "S <<: VP", "NN >> VP", "NN >' NP",
+    "VP ,, NP", "DT $ NN", "NP $.. VP & !<< PRP", "VP [< VBD | < VBZ] !< NP",
+    "@ SUBJECT /^NP/; @ VERB /^VP/; S < (@SUBJECT $.. @VERB)", "@ N /^NP/; @ S /^S/; @S=s < @N=n : =n !< PRP : =s << NN",
+]  # fmt: skip
 
 
 def nltk_spans(pattern, tree):
@@ -176,17 +162,12 @@ def test_matches_stand_in_one_column_also_beside_wide_characters():
 
 
 @pytest.fixture(scope="module")
-def paper(tiny_parser):
-    return Parser.load(tiny_parser)
+def hits(parser):
+    return parser.search(SENTENCES, "__", CAUSES)
 
 
-@pytest.fixture(scope="module")
-def hits(paper):
-    return paper.search(SENTENCES, "__", CAUSES)
-
-
-def test_the_columns_of_the_papers_layer_are_those_of_single_results(paper, hits):
-    assert hits.matches == search([result.sentence for result in paper.parse_all(SENTENCES)], "__").matches
+def test_the_columns_of_the_papers_layer_are_those_of_single_results(parser, hits):
+    assert hits.matches == search([result.sentence for result in parser.parse_all(SENTENCES)], "__").matches
     rows = [row for row in hits.table.to_dict("records") if row["top_head"] == row["top_head"]]
     assert len(rows) > 20
     for row in rows[::7]:
@@ -198,27 +179,27 @@ def test_the_columns_of_the_papers_layer_are_those_of_single_results(paper, hits
         assert row["probability"] == pytest.approx(same["probability"].item(), abs=1e-4)
 
 
-def test_gold_says_right_or_the_class_of_the_error(paper, hits):
-    errors = paper.errors(SENTENCES)
+def test_gold_says_right_or_the_class_of_the_error(parser, hits):
+    errors = parser.errors(SENTENCES)
     classes = errors[errors["class"].isin(["relabelled", "unary", "attachment", "extra"])]
     of_spans = hits.table.dropna(subset=["gold"]).drop_duplicates(["sentence", "start", "end"])
     wrong = of_spans[of_spans["gold"] != "right"]
     together = wrong.merge(classes, on=["sentence", "start", "end"])
     assert len(wrong) == len(classes) == len(together) < len(of_spans)
     assert (together["gold"] == together["class"]).all()
-    assert paper.search([" ".join(SENTENCES[0].words)], "__", ["gold"]).table["gold"].isna().all()
+    assert parser.search([" ".join(SENTENCES[0].words)], "__", ["gold"]).table["gold"].isna().all()
 
 
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_prints_a_concordance(tiny_parser, paper):
+def test_the_command_prints_a_concordance(tiny_parser, parser):
     command = ["search", "SBAR < (IN < that)", "--treebank", "sample", "--split"]
     code, out, err = lalkit(*command, "train", "--head", "that")
     lines = out.splitlines()
     assert code == 0 and len(lines) == 16 and len({line.index("[") for line in lines}) == 1
     assert all("that " in line[line.index("[") :] for line in lines) and "matches of 'SBAR < (IN < that)'" in err
     code, out, err = lalkit("search", "NP", *command[2:], "test", "--model", tiny_parser)
-    assert code == 0 and out == str(paper.search(load("sample", "test"), "NP"))
+    assert code == 0 and out == str(parser.search(load("sample", "test"), "NP"))
     code, out, err = lalkit("search", "NP", *command[2:], "test", "--head", "/(/")
     assert code == 2 and out == "" and "missing )" in err

@@ -25,7 +25,7 @@ from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence, Span
 from tests.command import lalkit as command
 from tests.mixed import mixed  # noqa: F401
-from tests.treebank.test_universal import violations
+from tests.treebank.test_conllu import violations
 from tools import ship
 
 NAMES = named.names()
@@ -269,9 +269,7 @@ def test_the_wheels_are_those_of_the_checkout(tmp_path, monkeypatch):
     """Also where lalkit is installed from a wheel and has one parser. The Chinese parser brings its encoder."""
     built = {}
     monkeypatch.setattr(named, "shipped", lambda: tmp_path)
-    monkeypatch.setattr(
-        ship, "_build", lambda place, out, name, version, about, packages: built.update({name: packages})
-    )
+    monkeypatch.setattr(ship, "_build", lambda *about: built.update({about[2]: about[-1]}))
     ship.build_wheels()
     assert {*built} == {f"lalkit-models-{name}" for name in NAMES} and len(built) > 5
     assert built["lalkit-models-zh-sinica"] == ["lalkit_models.zh_sinica", "lalkit_e5_han.model"]

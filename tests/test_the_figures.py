@@ -13,7 +13,7 @@ from lalkit.draw.figures import calibration_figure
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
-from tests.draw.drawn import assert_drawn
+from tests.draw.pictures import assert_drawn
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """The notebooks that we ship: their form, and that they run from the first cell to the last and save what they promise."""
 
-import importlib.util
 import json
 import os
 import re
@@ -15,17 +14,12 @@ import pytest
 import yaml
 
 from lalkit.reproduce.notebook import read_parameters, run_notebook
+from tools import run_notebooks as tool
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 BOOKS = sorted(FOLDER.glob("*.ipynb"))
-LESSONS = [
-    FOLDER / f"{name}.ipynb"
-    for name in ("primer", "02_measuring_by_hand", "03_scores_by_hand", "05_decoding_by_hand", "06_learning_by_hand")
-]
+LESSONS = ("primer", "02_measuring_by_hand", "03_scores_by_hand", "05_decoding_by_hand", "06_learning_by_hand")
 PICTURES = (".png", ".svg")
-SPECIFICATION = importlib.util.spec_from_file_location("run_notebooks", FOLDER.parent / "tools" / "run_notebooks.py")
-tool = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(tool)
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
@@ -95,7 +89,7 @@ def test_no_output_has_a_sentence_of_a_corpus():
 def test_a_notebook_asks_before_it_shows_and_ends_with_exercises(path):
     cells = nbformat.read(path, as_version=4).cells
     questions = [k for k, cell in enumerate(cells) if "> **Predict.**" in cell.source]
-    assert len(questions) >= (3 if path in LESSONS else 2)
+    assert len(questions) >= (3 if path.stem in LESSONS else 2)
     assert all(cells[k].cell_type == "markdown" and cells[k + 1].cell_type == "code" for k in questions)
     _, exercises = cells[-1].source.split("## Exercises\n\n")
     numbered = re.findall(r"^(\d)\. ", exercises, re.MULTILINE)
@@ -146,10 +140,8 @@ RUNS = {
                           "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1,
                           "texts": 2, "rounds": 2, "folder": "TMP/runs", "example": 26}, "systems.csv measures-graded.png"),
     "20_layer_in_your_model": ({"epochs": 4}, "controls.png controls.csv"),
-    "21_ordinary_heads": (
-        {"parser": "PAPER", "inside": "SPAN", "sentences": 9, "least": 3, "pairs": 2, "seeds": 2},
-        "heads.png arcs.csv patched_words.csv layers.csv",
-    ),
+    "21_ordinary_heads": ({"parser": "PAPER", "inside": "SPAN", "sentences": 9, "least": 3, "pairs": 2, "seeds": 2},
+                          "heads.png arcs.csv patched_words.csv layers.csv"),
     "22_across_languages": ({"languages": ["fr"], "least": 450}, "across-languages.png across-languages-arcs.csv"),
 }  # fmt: skip
 OF_CORPORA = ("17_transparent_lstm", "19_three_systems")
@@ -170,10 +162,8 @@ def fast(name, tiny_parser, tiny_span_parser, tmp_path):
         control = yaml.safe_load((FOLDER / "sweeps" / "control.yml").read_text(encoding="utf-8"))
         axis = control["grid"]["last layer"]
         control["grid"]["last layer"] = {name: axis[name] for name in ("label attention", "none")}
-        control["profiles"]["five-minutes"] |= {
-            "preset": "tiny",
-            "set": {"model.encoder.freeze_layers": 0, "train.epochs": 1},
-        }
+        settings = {"model.encoder.freeze_layers": 0, "train.epochs": 1}
+        control["profiles"]["five-minutes"] |= {"preset": "tiny", "set": settings}
         (tmp_path / "two.yml").write_text(yaml.safe_dump(control, sort_keys=False), encoding="utf-8")
     return json.loads(parameters)
 

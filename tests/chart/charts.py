@@ -1,7 +1,5 @@
 """Random charts and random trees for the tests of this folder."""
 
-from __future__ import annotations
-
 import numpy as np
 
 LAMBDAS = (0.5, 0.5, 0.5, 0.0, 1.0, 0.25)
@@ -61,8 +59,7 @@ def same_trees(some, others) -> bool:
 def check_joint_tree(tree, n: int) -> None:
     """Every constituent has one word whose arc leaves it, and that word is its head; labels are where they may be."""
     assert sorted(set(tree.heads.tolist()) - set(range(n + 1))) == []
-    assert tree.spans[0][:2] == (0, n)
-    assert tree.spans[0][2] >= 2
+    assert tree.spans[0][:2] == (0, n) and tree.spans[0][2] >= 2
     assert tree.spans == sorted(tree.spans, key=lambda span: (span[0], -span[1]))
     assert len({span[:2] for span in tree.spans}) == len(tree.spans)
     for i, j, label, head in tree.spans:

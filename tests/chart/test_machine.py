@@ -1,7 +1,6 @@
 """What is asked of the machine: memory that may be taken, memory that is kept, and compiled kernels without a cache."""
 
 import _thread
-import ctypes
 import os
 import signal
 import subprocess
@@ -53,12 +52,6 @@ def test_ctrl_c_ends_the_wait_for_a_kernel():
 
 def test_no_bar_without_an_end():
     assert machine.progress(unit="B").disable and not machine.progress(total=3).disable
-
-
-@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="glibc only")
-def test_glibc_takes_them():
-    machine.keep_memory()
-    machine.give_back()
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from urllib.parse import quote, urlsplit
 
+LONG = "9" * 5_000
+NO_ITEMS = ("NP(1", f"NP(1,{LONG})", f"{LONG}->1", f"{LONG}_NN")
 MARKUP = "<script>hacked()</script> <img src=x onerror=hacked()> \"' &lt;b&gt; </template></script>"
 
 
@@ -54,17 +56,19 @@ HOSTILE = [
     ("an endless address", parse("x" * 2_000_000), {0, 400, 414}),
     ("an unknown parameter", parse("One.", evil=1), {400}),
     ("1,000 parameters", get("/parse?" + "&".join(f"a{i}" for i in range(1_000))), {400}),
-    ("a huge number of trees", parse("One.", k="9" * 5_000), {400}),
+    *((f"{k[:3]} trees", parse("One.", k=k), {400}) for k in ("21", "all", LONG)),
+    ("a tree there is not", parse("One.", tree=6), {400}),
+    ("a label there is not", parse("One.", against="ZZ"), {400}),
     ("an unknown form", parse("One.", form="<b>"), {400}),
-    ("no constraint", parse("One.", forbid="NP(1"), {400}),
+    *(("no constraint", parse("One.", require=text), {400}) for text in NO_ITEMS),
     ("a constraint on no word", parse("One.", require="NP(7,9)"), {400}),
     ("what is required and forbidden", parse("One.", require="1->2", forbid="1->2"), {400}),
-    ("a label head there is not", parse("One.", without="99999"), {400}),
+    *(("a label head there is not", parse("One.", without=head), {400}) for head in ("99999", LONG)),
     ("another page", get("/admin"), {404}),
     ("a folder above, escaped", get("/%2e%2e/%2e%2e/etc/passwd"), {404}),
     ("two slashes", get("//example.com/%0d%0aX-Evil:1"), {404}),
     ("another host with a known beginning", get("/parse?text=One.", "localhost.example.com"), {400}),
-    ("a sentence there is not", parse("One. Two.", sentence=3), {400}),
+    *(("a sentence there is not", parse("One. Two.", sentence=number), {400}) for number in (0, 3)),
     ("many sentences", parse("One. " * 400, k=1), {200}),
     ("two hosts", get("/", more="Host: example.com\r\n"), {400}),
     ("POST", get("/parse", method="POST", more="Content-Length: 9\r\n") + b"text=One.", {0, 400}),

@@ -1,9 +1,16 @@
 """What a drawing says, read back from its SVG: texts with the boxes they fill, lines as straight pieces."""
 
+import io
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from lalkit.draw.pages import png
 from lalkit.draw.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,3 +67,13 @@ def crosses(piece, box: Box) -> bool:
         a, b = sorted((low / delta, high / delta))
         near, far = max(near, a), min(far, b)
     return near < far
+
+
+MOST = 0.0002  # of the pixels; a point that is drawn in another place changes more than twice as many
+
+
+def assert_drawn(figure: Figure, path: Path, most: float = MOST) -> None:
+    """Check that the file is the figure, as it is saved at 150 dots an inch: at most this share of its pixels may differ."""
+    ours, theirs = imread(io.BytesIO(png(figure))), imread(path)
+    assert ours.shape == theirs.shape
+    assert (np.abs(ours - theirs).max(axis=-1) > 0.1).mean() < most

@@ -1,5 +1,5 @@
-// What the explorer's page of terms says is compared with the data inside it (test_explorer_terms.py). Returns what is wrong.
-(check) => {
+// What the explorer's page of terms says is compared with the data inside it (test_explorer_browser.py). Returns what is wrong.
+([check]) => {
   const { spans, words } = JSON.parse(document.getElementById("data").textContent).panes[0].sentences[0];
   const wrong = [];
   const same = (what, found, wanted) => JSON.stringify(found) !== JSON.stringify(wanted) && wrong.push([what, found, wanted]);

@@ -4,8 +4,6 @@ A refusal is one LalkitError; on the command line it is exit code 2 and one mess
 a line, a sentence, a setting) and says what to do. No input may end in a traceback.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Alternatives, constraints, and the probabilities of the parts of a parse."""
+"""Alternatives, constraints, the probabilities of the parts of a parse, and the heads that a phrase could have."""
 
 import json
 import logging
@@ -139,17 +139,13 @@ def test_the_probability_of_a_part_is_the_sum_over_the_trees_that_have_it(parser
     assert sum(reading.probability for reading in every) == pytest.approx(1)
     table = result.confidence()
     assert table["kind"].tolist().count("arc") == 2 and table["probability"].between(0, 1).all()
-    total = Counter()  # of every span, arc and tree
+    total, tree = Counter(), (tuple(result.spans), tuple(result.sentence.heads))  # of every span, arc and tree
     for reading in every:
         spans, heads = reading.prediction.spans, reading.prediction.sentence.heads
         parts = {span[:3] for span in spans} | set(enumerate(heads)) | {(tuple(spans), tuple(heads))}
         total.update(dict.fromkeys(parts, reading.probability))
     for row in table.itertuples():
-        part = {
-            "span": (row.start, row.end, row.label),
-            "arc": (row.start, row.head),
-            "tree": (tuple(result.spans), tuple(result.sentence.heads)),
-        }.get(row.kind)
+        part = {"span": (row.start, row.end, row.label), "arc": (row.start, row.head), "tree": tree}.get(row.kind)
         if part:
             assert row.probability == pytest.approx(total[part], abs=1e-5), row
 
@@ -233,3 +229,43 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
         ["--confidence", TEXT],
     ):  # fmt: skip
         assert command.lalkit(*parse, *wrong)[0] == 2
+
+
+@pytest.fixture(scope="module")
+def telescope():
+    return lalkit.load("en").parse(TEXT)
+
+
+def test_probabilities_of_structures_add_up_to_those_of_arcs(telescope):
+    """Every structure has one head for each word, so the structures with an arc have its probability together."""
+    found, arcs = telescope.alternatives(60), telescope.attachments("with the telescope")
+    for head in (2, 4):
+        total = sum(result.reading.probability for result in found if result.sentence.heads[6] == head)
+        assert total == pytest.approx(arcs.set_index("head")["probability"][head], rel=1e-3)
+    probable = [result.reading.probability for result in found[1:]]
+    assert probable == sorted(probable, reverse=True) and len({result.sentence.heads[:-1] for result in found}) == 60
+
+
+def test_alternatives_of_labels_keep_the_arcs(telescope):
+    found = telescope.alternatives(4, "labels")
+    assert {result.sentence.heads for result in found} == {telescope.sentence.heads}
+    assert len({result.spans for result in found}) == 4 and found[0].reading.probability > found[1].reading.probability
+    (structure,) = telescope.alternatives(1)
+    assert sum(result.reading.probability for result in found) < structure.reading.probability
+
+
+@pytest.mark.parametrize("phrase", ["with the telescope", "withthetelescope", 7, (5, 7), np.int64(7)])
+def test_attachments_of_a_phrase(telescope, phrase):
+    table = telescope.attachments(phrase)
+    assert table["head word"].tolist()[:2] == ["man", "saw"] and table["probability"].is_monotonic_decreasing
+    assert 0.99 < table["probability"].sum() < 1 + 1e-9, "a head inside the phrase has the rest"
+    assert "root" in set(table["head word"]) and 7 not in set(table["head"])
+
+
+WRONG = {"the": "2 times", "a dog": "not in the sentence", (4, 5): "2 have a head outside"}
+
+
+@pytest.mark.parametrize(("phrase", "words"), WRONG.items())
+def test_wrong_phrases(telescope, phrase, words):
+    with pytest.raises(ParameterError, match=words):
+        telescope.attachments(phrase)

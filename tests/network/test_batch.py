@@ -1,5 +1,6 @@
 """Words and their sub-words in four families of tokenizers, and batches under a budget."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -150,6 +151,8 @@ def test_vocab(sample):
     vocab = Vocab.build(sample)
     assert vocab.labels[:2] == ("", "<H>") and "NP" in vocab.labels[2:6]
     assert Vocab.from_dict(vocab.to_dict()) == vocab
+    chinese = replace(sample[0], words=("１２", *["12"] * (len(sample[0]) - 1)))
+    assert Vocab.build([chinese]).words[2:] == ("12",) and set(Vocab.build([chinese]).chars[2:]) == set("12")
     for name, wrong in (("labels", "S::<H>"), ("labels", "S\0"), ("tags", "\ud800"), ("arc_labels", "a\0")):
         with pytest.raises(ValueError, match="<H>|NUL|surrogate"):  # parses are not checked
             Vocab.from_dict({**vocab.to_dict(), name: [*getattr(vocab, name), wrong]})

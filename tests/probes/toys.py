@@ -1,7 +1,5 @@
 """A small system to probe: heads' contexts side by side, a linear layer, a softmax, one decision for every query."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

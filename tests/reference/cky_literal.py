@@ -1,7 +1,5 @@
 """Every binary tree of a short sentence, without a chart: the twin of `lalkit.chart.cky` and of the margin loss."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 

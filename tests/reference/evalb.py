@@ -1,7 +1,5 @@
 """EVALB a second time, straight from its rules and slowly: lists instead of counters, word sets instead of spans."""
 
-from __future__ import annotations
-
 from lalkit.treebank.tree import Node
 
 
@@ -26,8 +24,7 @@ def count_brackets(gold: Node, predicted: Node, deleted: set[str], equal: set[st
 
 
 def _read(tree: Node, deleted: set[str], equal: set[str]) -> tuple[list[str], list[tuple[str, frozenset[int]]]]:
-    words: list[str] = []
-    brackets: list[tuple[str, frozenset[int]]] = []
+    words, brackets = [], []
 
     def visit(node: Node) -> set[int]:
         if node.is_leaf:

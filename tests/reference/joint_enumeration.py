@@ -7,8 +7,6 @@ A tree is (spans, arcs): spans (start, end, head word) of the labelled spans, ar
 head -1. Which label a span has is left to `best_label`; `labelled_trees` spells the labels out as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product

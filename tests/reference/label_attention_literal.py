@@ -3,8 +3,6 @@
 Weights are read from the fast layer, so that outputs and gradients can be compared; written per head, with plain matrices.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The attention probes as their definitions say, example by example and number by number, on plain lists without padding."""
 
-from __future__ import annotations
-
 import math
 from statistics import fmean, median
 

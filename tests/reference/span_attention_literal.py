@@ -3,8 +3,6 @@
 Weights are read from the fast module, so that scores and gradients can be compared.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -12,6 +12,7 @@ import nltk.data
 import nltk.downloader
 import pytest
 
+from lalkit.api import Parser
 from lalkit.errors import CorpusError, JointError, LalkitError
 from lalkit.evaluation.scores import evaluate, out_of_reach
 from lalkit.treebank.brackets import parse_tree, tree_to_sentence
@@ -20,8 +21,9 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import Part, Treebank, fetch, load, parts_of, penn_form
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
-from tests.mixed import mixed  # noqa: F401
+from tests.mixed import mixed  # noqa: F401  # noqa: F401
 from tests.reference.joint_enumeration import tree_set
+from tools import en_recipe
 
 TREE = "( (S (NP-SBJ (DT The) (NN end)) (VP (VBD came))) )\n"
 ROWS = "1\tThe\t_\t_\tDT\t_\t2\tDET\t_\t_\n2\tend\t_\t_\tNN\t_\t3\tSBJ\t_\t_\n3\tcame\t_\t_\tVBD\t_\t0\tROOT\t_\t_\n\n"
@@ -55,11 +57,9 @@ def test_one_file_is_a_treebank(tmp_path):
     trees, arcs = (Treebank.load(tmp_path / f"train.{suffix}") for suffix in ("trees", "conllu"))
     assert trees[0].constituents == whole.constituents and arcs[0].heads == (2, 3, 0) and arcs[0].constituents is None
     assert repr(arcs).endswith("train.conllu': 1 sentences, 3 words")
-    for name, split, error in (
-        (tmp_path / "train.trees", "dev", "One file has no parts"),
-        ("sample", "", "Treebank.load"),
-        (tmp_path / "no.trees", "", "splits"),
-    ):
+    whole, none = tmp_path / "train.trees", tmp_path / "no.trees"
+    wrong = (whole, "dev", "One file has no parts"), ("sample", "", "Treebank.load"), (none, "", "splits")
+    for name, split, error in wrong:
         with pytest.raises(CorpusError, match=error):
             Treebank.load(name, split)
     (tmp_path / "train.trees").write_text("\n")
@@ -128,17 +128,6 @@ def test_ewt_and_gum(mixed):  # noqa: F811
     for name, split, says in wrong:
         with pytest.raises(CorpusError, match=says):
             load(name, split)
-
-
-def test_the_arcs_stand_in_training_and_gold_is_whole_in_scoring(mixed):  # noqa: F811
-    corpus = load("gum", "train")
-    kept, line = trainable(corpus.sentences, 99)
-    assert [s.id[-1] for s in kept] == ["1", "3", "1", "3"] and "2 with crossing arcs, 2 constituents that" in line
-    assert [c.label for c in corpus[2].constituents] == ["S", "NP", "VP", "NP"]
-    assert [c.label for c in kept[1].constituents] == ["S", "NP", "VP"] and to_joint(kept[1])
-    assert len(check(corpus)) == 4
-    scores = evaluate(corpus.sentences, corpus.sentences)
-    assert scores.summary()["uas_all"] == 100 and scores.rows["arcs_all"].sum() == 2 * (4 + 7 + 5)
 
 
 def test_one_outside_the_reach_of_projective_trees():
@@ -291,3 +280,19 @@ def test_arcs_of_universal_dependencies_stand_in_a_folder_too(tmp_path, heads, c
         kept, line = trainable(corpus.sentences, 99)
         assert len(kept[0].constituents) == 3 - without
         assert (f"{without} constituents that disagree" in line) == (without > 0)
+
+
+def test_constituents_agree_with_the_arcs(mixed, tiny_parser, tmp_path):  # noqa: F811
+    en_recipe.constituents("ewt", str(tiny_parser), tmp_path / "silver")
+    gold, silver = {s.id: s for s in load("ewt", "train")}, load(str(tmp_path / "silver"), "train").sentences
+    assert len(silver) == 7 and all(s.words == gold[s.id].words and s.heads == gold[s.id].heads for s in silver)
+    assert all(map(to_joint, silver)) and load(str(tmp_path / "silver"), "dev")[0].constituents is None
+    assert len(lessons(f"{tmp_path}/silver+sample:constituents", "joint", 150).sentences) == 7 + 176
+    parser = Parser.load(tiny_parser)
+    for sentence in (s for s in silver if len(s) <= 5):
+        free = parser.parse(list(sentence.words), require=[f"{h}->{d}" for d, h in enumerate(sentence.heads, 1)])
+        assert free.sentence.constituents == sentence.constituents
+    (tmp_path / "silver" / "dev.conllu").unlink()
+    with pytest.raises(CorpusError, match="dev"):
+        en_recipe.constituents(str(tmp_path / "silver"), str(tiny_parser), tmp_path / "half")
+    assert not (tmp_path / "half").exists()

@@ -1,10 +1,12 @@
-"""The importers of licensed treebanks, on files of the same form with our own sentences, and on broken files."""
+"""The readers of licensed treebanks and of the Sinica Treebank, on files of the same form with our own sentences, some broken."""
 
 import pytest
 
-from lalkit.errors import LalkitError
-from lalkit.treebank.check import check
+from lalkit.errors import LalkitError, TreebankError
+from lalkit.treebank.brackets import read_clause, read_sinica
+from lalkit.treebank.check import check, stats
 from lalkit.treebank.corpora import load
+from lalkit.treebank.joint import to_joint
 from lalkit.treebank.licensed import import_treebank
 
 MRG = """
@@ -105,3 +107,64 @@ def test_a_broken_copy_gives_one_error_and_no_files(tmp_path, name, file, old, n
     if lenient:
         counts = import_treebank(name, tmp_path / "in", tmp_path / "out", lenient=True)
         assert sum(count["left out"] for count in counts.values()) == 1
+
+
+PUNCTUATION = "#，(COMMACATEGORY)"
+LINE = "#3:3.[7] S(theme:NP(quantifier:DM:那隻|Head:Nab:貓)|time:Dd:常|Head:VC1:睡在|goal[+x]:NP(Head:Nab[+y]:窗台))"
+
+
+def read(tree):
+    return read_clause(f"#1:1.[1] {tree}{PUNCTUATION}", "x")
+
+
+def test_heads_roles_and_constituents():
+    sentence = read_clause(LINE + PUNCTUATION, "sinica.3")
+    assert sentence.words == ("那隻", "貓", "常", "睡在", "窗台") and sentence.id == "sinica.3"
+    assert sentence.tags == ("DM", "Nab", "Dd", "VC1", "Nab") and sentence.heads == (2, 4, 4, 0, 4)
+    assert sentence.arc_labels == ("quantifier", "theme", "time", "ROOT", "goal")
+    assert [tuple(c) for c in sentence.constituents] == [(0, 5, "S"), (0, 2, "NP"), (4, 5, "NP")]
+    assert len(to_joint(sentence)) == 3 and read("VP(Head:Caa[P1}:又|Head:VH:好)").tags == ("Caa", "VH")
+    assert [c.label for c in read("NP(Head:NP(Head:Nab:貓))").constituents] == ["NP::NP"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "heads", "labels"),
+    [
+        ("NP(Head:Nab:貓|Head:Nab:狗)", (2, 0), ("Head", "ROOT")),  # coordination: the last
+        ("NP(property:A:小|head:Nab:貓|head:Nab:狗)", (3, 3, 0), ("property", "head", "ROOT")),
+        ("NP(head:Nab:貓|Head:DE:的)", (2, 0), ("head", "ROOT")),  # Head before head
+        ("NP(DUMMY1:Nab:貓|DUMMY2:Nab:狗)", (2, 0), ("DUMMY1", "ROOT")),  # neither: the last child
+        ("NP(a:A:小|head:Head:Nab:貓)", (2, 0), ("a", "ROOT")),  # a doubled role
+        ("S(topic[+theme]:NP(a:A:小|Head:Nab:貓)|Head:VH1:好)", (2, 3, 0), ("a", "topic", "ROOT")),
+    ],
+)
+def test_which_child_is_the_head(tree, heads, labels):
+    sentence = read(tree)
+    assert (sentence.heads, sentence.arc_labels) == (heads, labels)
+
+
+def test_broken_lines():
+    for tree in (
+        "S(Head:VA:走", "S(Head:VA:走))", "S(Head:VA:走)S(Head:VA:走)", "S()", "S(Head:走)", "S(Head:VA:)", "S(a:b:VA:走)",
+        "S(NP(Head:Nab:貓))", "S(Head:V A:走)", "Head:VA:走",
+    ):  # fmt: skip
+        with pytest.raises(TreebankError):
+            read(tree)
+
+
+def test_splits_take_lines_in_turn_and_a_broken_line_is_named():
+    text = "\r\n".join([LINE + PUNCTUATION] * 19 + ["#20 S(", ""])
+    parts = {split: list(read_sinica(text, split, "parsed")) for split in ("train", "dev", "test")}
+    assert [len(items) for items in parts.values()] == [16, 2, 2]
+    assert [s.id for s in parts["dev"]] == ["sinica.9", "sinica.19"] and "parsed, line 20" in str(parts["test"][1])
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_all_of_it_is_read_and_joint():
+    corpora = {split: load("sinica", split) for split in ("train", "dev", "test")}
+    assert [len(corpus) for corpus in corpora.values()] == [8000, 1000, 1000]
+    assert sum(len(s) for corpus in corpora.values() for s in corpus.sentences) == 91634
+    assert not any(map(check, corpora.values()))
+    counts = stats(corpora["train"])
+    assert (counts["arc labels"], counts["tags"], counts["labels"]) == (62, 183, 83)

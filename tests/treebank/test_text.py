@@ -3,24 +3,10 @@
 import pandas
 import pytest
 
-from lalkit.config import EncoderConfig
 from lalkit.errors import TreebankError
-from lalkit.network.batches import Collator
-from lalkit.network.vocabulary import Vocab
+from lalkit.treebank import text as reading
 from lalkit.treebank.corpora import load
-from lalkit.treebank.text import (
-    habits,
-    is_chinese,
-    normalise,
-    read_line,
-    read_lines,
-    read_sentences,
-    read_text,
-    script,
-    split_sentences,
-    tokenize,
-)
-from lalkit.treebank.tree import Sentence, Span
+from lalkit.treebank.tree import Sentence
 
 # Raw text and its words; "|" stands between words. Typographic apostrophes give the same words.
 RAW = r"""
@@ -50,19 +36,19 @@ RAW += [  # invisible characters, accents, and characters of several parts
 @pytest.mark.parametrize("marked", [*RAW, *(line.replace("'", "’") for line in RAW if "'" in line)])
 def test_words_of_raw_text_are_its_slices(marked):
     text, words = marked.replace("|", ""), [w for w in marked.split("|") if w.strip(" \u200b\ufeff\u00a0\u202a")]
-    sentence = read_line(text)
+    sentence = reading.read_line(text)
     assert list(sentence.words) == words and [text[a:b] for a, b in sentence.offsets] == words
 
 
 def test_the_penn_treebank_keeps_hyphens_and_slashes():
     line = "A third-quarter and/or well-known 30-year bond isn't AT&T's."
-    assert read_line(line, hyphens=False).words == (*line.split()[:5], "bond", "is", "n't", "AT&T", "'s", ".")
+    assert reading.read_line(line, hyphens=False).words == (*line.split()[:5], "bond", "is", "n't", "AT&T", "'s", ".")
 
 
 @pytest.mark.parametrize("unit", ["a.", "a-", "a'", "1,111", "a@", "www.", ":-", "dont", "(", "n't", "http://a.", "1"])
 def test_long_words_take_no_longer_than_long_texts(unit):
     """No rule reads the rest of the text again at every place: that would take minutes here."""
-    assert tokenize(unit * 20_000)[-1][1] == 20_000 * len(unit)
+    assert reading.tokenize(unit * 20_000)[-1][1] == 20_000 * len(unit)
 
 
 @pytest.mark.data
@@ -73,7 +59,7 @@ def test_the_tokens_of_raw_text_in_ewt(apostrophe):
     for sentence in load("ewt", "dev"):
         if sentence.text:
             text = sentence.text.replace("'", apostrophe)
-            sides = set(sentence.offsets), set(tokenize(text))
+            sides = set(sentence.offsets), set(reading.tokenize(text))
             right, gold, guessed = right + len(sides[0] & sides[1]), gold + len(sides[0]), guessed + len(sides[1])
     assert gold > 20_000 and 2 * right / (gold + guessed) > 0.975
 
@@ -90,14 +76,15 @@ def test_the_tokens_of_raw_text_in_ewt(apostrophe):
     ],
 )
 def test_forms_of_a_line(line, form, words, tags):
-    sentence = read_line(line, form)
+    sentence = reading.read_line(line, form)
     assert (sentence.words, sentence.tags) == (words, tags)
 
 
 def test_ids_and_empty_lines():
-    assert [s and s.id for (s,) in read_lines(["a", "", "\u00a0 \u2009", "b"], place="f")] == ["f:1", None, None, "f:4"]
-    assert [s.id for (s,) in read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
-    lines = list(read_lines(["One. Two.", "", "Three."], "text", "f"))
+    lines = reading.read_lines(["a", "", "\u00a0 \u2009", "b"], place="f")
+    assert [s and s.id for (s,) in lines] == ["f:1", None, None, "f:4"]
+    assert [s.id for (s,) in reading.read_lines(["a", "b"], place="f", first=8)] == ["f:8", "f:9"]
+    lines = list(reading.read_lines(["One. Two.", "", "Three."], "text", "f"))
     assert [[s and s.id for s in line] for line in lines] == [["f:1.1", "f:1.2"], [None], ["f:3.1"]]
 
 
@@ -109,7 +96,7 @@ OTHER_SCRIPTS = [(s, form) for s in ("我们住在同一条巷子。", "Он д�
 def test_wrong_lines_name_their_place(line, form):
     """Raw text is English: the rules for its words would take Chinese characters, or whole sentences, for words."""
     with pytest.raises(TreebankError, match="f:1: "):
-        list(read_lines([line], form, "f"))
+        list(reading.read_lines([line], form, "f"))
 
 
 def test_running_text_is_split_into_sentences():
@@ -117,28 +104,30 @@ def test_running_text_is_split_into_sentences():
         "Mr. Brown paid $3.5 million on Jan. 5, 1990.", '"Why?" asked Dr. J. Green.', "He left at 5 p.m. (see Fig. 3).",
         "Really?!",
     ]  # fmt: skip
-    assert split_sentences(" ".join(parts)) == parts and split_sentences(" \n ") == [] == read_text("\u00a0")
-    assert [s.text for s in read_text(" ".join(parts))] == parts
+    assert reading.split_sentences(" ".join(parts)) == parts
+    assert reading.split_sentences(" \n ") == [] == reading.read_text("\u00a0")
+    assert [s.text for s in reading.read_text(" ".join(parts))] == parts
 
 
 def test_a_treebank_says_whether_hyphens_split_words_and_which_marks_it_has_without_full_stops():
     rows = (["well-known", *"、、、、"], False, []), (["a", "-", "b"] * 5, True, ["-"]), (["It", "."], True, None)
     for words, hyphens, marks in rows:
-        assert habits([Sentence(words)]) == {"hyphens": hyphens, "marks": marks}
+        assert reading.habits([Sentence(words)]) == {"hyphens": hyphens, "marks": marks}
 
 
 def test_words_of_one_sentence_are_asked_about():
     for texts in (["It", "rained", "."], ["Yes", "…"], ("Why", "?", "So"), iter(["(", "It", ")"])):
         with pytest.raises(TreebankError, match="words of one sentence"):
-            read_sentences(texts)
+            reading.read_sentences(texts)
     for texts in (["It"], ["."], ["Yes", "No"], ["It rained", "."], [["It"], ["."]], ["It.", "Rained."], ["So", ":-)"]):
-        assert len(read_sentences(texts)) == len(texts)
-    assert len(read_sentences(["It", "."], "tokens")) == len(read_sentences(pandas.Series(["It", "."]))) == 2
+        assert len(reading.read_sentences(texts)) == len(texts)
+    assert len(reading.read_sentences(["It", "."], "tokens")) == 2
+    assert len(reading.read_sentences(pandas.Series(["It", "."]))) == 2
 
 
 def test_scripts():
     found = {"It": "LATIN", "café о": "LATIN", "Он": "CYRILLIC", "ＡＢ": "LATIN", "5 .": "", "我": "CJK", "א": "HEBREW"}
-    assert {text: script(text) for text in found} == found
+    assert {text: reading.script(text) for text in found} == found
 
 
 def test_words_get_one_form():
@@ -146,13 +135,5 @@ def test_words_get_one_form():
     forms |= {"\uf914": "樂", "，": ","}
     forms |= {word: word for word in ("。", "龍", "don't", "")}  # traditional stays traditional
     for word, one in forms.items():
-        assert normalise(word) == one == normalise(one)
-    assert all(map(is_chinese, ("a龍", "〇", "𠮷", "々"))) and not is_chinese("abc é カ 한 ，１")
-
-
-def test_words_are_looked_up_by_one_form_and_keep_their_own_form():
-    sentence = Sentence(("１２", "12", "ab"), ("M", "M", "N"), (Span(0, 3, "X"),), (2, 0, 2), ("a", "ROOT", "a"))
-    vocab = Vocab.build([sentence])
-    assert vocab.words[2:] == ("12",) and set(vocab.chars[2:]) == set("12ab")
-    batch = Collator(vocab, EncoderConfig(pretrained=None))([sentence])
-    assert batch.words[0].tolist() == [2, 2, 1] and batch.chars[0, 0].equal(batch.chars[0, 1])
+        assert reading.normalise(word) == one == reading.normalise(one)
+    assert all(map(reading.is_chinese, ("a龍", "〇", "𠮷", "々"))) and not reading.is_chinese("abc é カ 한 ，１")
