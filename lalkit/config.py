@@ -337,11 +337,9 @@ def paper_english() -> Config:
     released program has 0.5. Eq. 12 has no term for tags; ours keeps its weight, because our parser also predicts them.
     """
     encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_layers=None)
-    model = ModelConfig(
-        encoder, LabelAttentionConfig(), feedforward=2048, feedforward_split="released", tag_input="given"
-    )
+    model = ModelConfig(encoder, LabelAttentionConfig(), feedforward=2048, feedforward_split="released")
     rates = TrainConfig(arc_weight=1.0, rate=5e-5, encoder_rate=5e-5, decay="plateau")
-    return Config(model, replace(rates, epochs=200, batch_tokens=2400))
+    return Config(replace(model, tag_input="given"), replace(rates, epochs=200, batch_tokens=2400))
 
 
 def paper_best() -> Config:
@@ -358,10 +356,8 @@ def paper_chinese() -> Config:
     return override(paper_best(), settings)
 
 
-PRESETS = {
-    f.__name__.replace("_", "-"): f
-    for f in (tiny, minilm, minilm_span, chinese, paper_english, paper_best, paper_chinese)
-}
+FUNCTIONS = (tiny, minilm, minilm_span, chinese, paper_english, paper_best, paper_chinese)
+PRESETS = {function.__name__.replace("_", "-"): function for function in FUNCTIONS}
 
 
 def preset(name: str) -> Config:

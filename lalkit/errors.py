@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, wraps
+from itertools import islice
 from numbers import Real
 from os import PathLike, fsencode
 from pathlib import Path
@@ -126,8 +127,8 @@ def checked(thing: T) -> T:
     """Check the arguments of a function, or of all public methods of a class, against their type hints at every call.
 
     The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. An iterator, which
-    can be read only once, becomes a tuple. A call with a wrong, an unknown or a missing argument raises a ParameterError that
-    names it.
+    can be read only once, becomes a tuple (see `finite`). A call with a wrong, an unknown or a missing argument raises a
+    ParameterError that names it.
     """
     function: Any = thing
     if isinstance(thing, type):
@@ -148,7 +149,7 @@ def checked(thing: T) -> T:
         for name, value in bound.arguments.items():
             hint = hints().get(name, Any)
             if isinstance(value, Iterator) and _fits((), hint):
-                bound.arguments[name] = value = tuple(value)  # it can be read only once
+                bound.arguments[name] = value = finite(value, name)  # it can be read only once
             if not _fits(value, hint):
                 remedy = f"Give {' or '.join(dict.fromkeys(_kinds(hint)))}."
                 raise ParameterError(f"{name} cannot be {shown(value)}", where=place, remedy=remedy)
@@ -161,6 +162,17 @@ def checked(thing: T) -> T:
             raise _misfit(error.problem, place, names, options) from None
 
     return call  # type: ignore[return-value]
+
+
+def finite(items: Iterable, name: str) -> tuple:
+    """Return the items of an iterator. Raises ParameterError if a file cannot be read, or for more than a million items."""
+    try:
+        read = tuple(islice(items, 1_000_001))
+    except (OSError, ValueError) as error:  # a file is closed, or has another encoding
+        raise ParameterError(f"the {name} cannot be read: {reason(error)}", remedy="Open the file again.") from error
+    if len(read) > 1_000_000:  # it may never end
+        raise ParameterError(f"the {name} did not end after a million items", remedy="Give a list, or parse a file.")
+    return read
 
 
 def _misfit(problem: str, where: str, names: list[str], options: Mapping) -> ParameterError:

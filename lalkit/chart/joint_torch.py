@@ -49,9 +49,8 @@ def decode_batch_torch(
     best, label, arcs = (tensor.cpu().numpy() for tensor in there)
     for b in wrong.nonzero()[:, 0].tolist():
         n = lengths[b]
-        check_scores(
-            label_scores[b, : n + 1, : n + 1].cpu().numpy(), arc_scores[b, :n, : n + 1].cpu().numpy(), names[b]
-        )
+        scores = label_scores[b, : n + 1, : n + 1], arc_scores[b, :n, : n + 1]
+        check_scores(*(part.cpu().numpy() for part in scores), names[b])
 
     def decode(b: int) -> JointTree:
         n = lengths[b]
@@ -68,10 +67,8 @@ def reduce(label_scores: Tensor, arc_scores: Tensor, lengths: Tensor, lam: float
     [B, N, N+1], and which sentences have a score that cannot be: [B]. Of equal labels the first wins. <H> is allowed for spans of
     several words that are not the whole sentence.
     """
-    double = torch.float64 in (label_scores.dtype, arc_scores.dtype)
-    label_scores, arc_scores = (
-        scores.to(torch.float64 if double else torch.float32) for scores in (label_scores, arc_scores)
-    )
+    kind = torch.float64 if torch.float64 in (label_scores.dtype, arc_scores.dtype) else torch.float32
+    label_scores, arc_scores = label_scores.to(kind), arc_scores.to(kind)
     posts = torch.arange(label_scores.shape[1], device=label_scores.device)
     width, inside = posts - posts[:, None], posts <= lengths[:, None, None]
     spans = (width > 0) & inside

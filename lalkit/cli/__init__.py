@@ -117,6 +117,10 @@ def main() -> None:
                 raise ParameterError("a text begins as an option does", where=text, remedy=remedy)
         try:
             app()
+        except SystemExit as end:
+            if end.code == 130:  # Ctrl-C: Python would need a second, under load, to take all modules apart
+                atexit.register(os._exit, 130)
+            raise
         finally:
             flush_output()
     except (LalkitError, OSError) as error:

@@ -96,13 +96,15 @@ def _patch(
 ) -> Tensor:
     """Return a value with a change in the chosen words and heads. name: of the hook point."""
     try:
-        given = change(value) if callable(change) else change
-    except (StopIteration, RecursionError) as error:
-        problem = f"the function at {name!r} raised {type(error).__name__}"
-        raise ParameterError(problem, remedy="It must not parse with the parser that it changes.") from None
+        given = change(value.clone()) if callable(change) else change  # it may change its argument
+    except LalkitError:
+        raise
+    except Exception as error:
+        problem = f"the function at {name!r} raised {shown(error)}"
+        raise ParameterError(problem, remedy="Mend it; it must not parse with the parser that it changes.") from error
     try:
         new = torch.as_tensor(given)
-        if new.is_meta or new.is_complex() or new.isnan().any():
+        if new.is_meta or new.is_complex() or new.layout != torch.strided or new.isnan().any():
             raise ValueError
     except (RuntimeError, TypeError, ValueError):
         problem = f"the function at {name!r} returned" if callable(change) else f"the value at {name!r} is"

@@ -130,11 +130,8 @@ class Collator:
         """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""
         lengths = torch.tensor([len(s) for s in sentences])
         n = int(lengths.max())
-        batch = Batch(
-            lengths=lengths,
-            mask=torch.arange(n + 2) < lengths[:, None] + 2,
-            tags=pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE),
-        )
+        tags = pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE)
+        batch = Batch(lengths=lengths, mask=torch.arange(n + 2) < lengths[:, None] + 2, tags=tags)
         if self.subwords is not None:
             batch.subwords, batch.subword_mask, batch.places = self.subwords(sentences)
         else:

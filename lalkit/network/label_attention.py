@@ -112,9 +112,8 @@ class LabelAttention(HookedModule):
         config = from_dict(LabelAttentionConfig, config, "settings") if isinstance(config, dict) else config
         self.config, heads = config, config.heads
         self.sizes, whole = (d_content, d_position), (d_content + d_position,)
-        d_model, self.inner = (
-            (whole, (config.d_kv,)) if config.partition == "none" else (self.sizes, halve(config.d_kv))
-        )
+        halves = self.sizes, halve(config.d_kv)
+        d_model, self.inner = (whole, (config.d_kv,)) if config.partition == "none" else halves
         self.whole = config.partition != "all"  # R reads the whole vector
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":

@@ -97,16 +97,11 @@ class Bert(nn.Module):
         self.config = config = SimpleNamespace(**read_json(Path(folder) / "config.json", "Give an encoder's folder."))
         if config.hidden_size % config.num_attention_heads:
             raise ValueError(f"{config.num_attention_heads} heads do not divide {config.hidden_size} numbers")
-        tables = {
-            name: nn.Embedding.from_pretrained(
-                torch.empty(rows, config.hidden_size), freeze=False, padding_idx=padding_idx
-            )
-            for name, rows, padding_idx in (
-                ("word_embeddings", config.vocab_size, config.pad_token_id),
-                ("position_embeddings", config.max_position_embeddings, None),
-                ("token_type_embeddings", config.type_vocab_size, None),
-            )
-        }
+        names = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+        rows = config.vocab_size, config.max_position_embeddings, config.type_vocab_size
+        table = partial(nn.Embedding.from_pretrained, freeze=False)
+        tables = {name: table(torch.empty(size, config.hidden_size)) for name, size in zip(names, rows)}
+        tables["word_embeddings"].padding_idx = config.pad_token_id
         norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm})
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
@@ -196,10 +191,8 @@ def mpnet_files(archive: bytes) -> dict[str, bytes]:
     BERT: one type of text, of zeros, and no positions of padding.
     """
     with zipfile.ZipFile(BytesIO(archive)) as zipped:
-        files = {
-            name: zipped.read(f"all-mpnet-base-v2/{name}")
-            for name in ("config.json", "tokenizer.json", "model.safetensors")
-        }
+        names = ("config.json", "tokenizer.json", "model.safetensors")
+        files = {name: zipped.read(f"all-mpnet-base-v2/{name}") for name in names}
     weights, config = load(files.pop("model.safetensors")), json.loads(files["config.json"])
     saved = {"embeddings.token_type_embeddings.weight": torch.zeros(1, config["hidden_size"]).half()}
     for name, tensor in sorted(weights.items()):

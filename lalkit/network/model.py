@@ -95,9 +95,7 @@ def resolve_precision(precision: Precision, device: str, exact: bool = False, wo
     if precision == "auto":
         if exact or words <= MANY_WORDS or not bf16_is_fast(device):
             return "fp32"
-        warn_once(
-            "scores are computed in bf16, which is faster: a few trees differ from those of fp32 (--precision fp32)"
-        )
+        warn_once("scores are computed in bf16, which is faster: a few trees differ from fp32 (--precision fp32)")
         return "bf16"
     if precision == "bf16" and exact:
         problem = "probabilities and constraints are computed in fp32, not in bf16"
@@ -147,9 +145,8 @@ class Confidence:
         rows += [("arc", i, i + 1, None, h, p) for i, (h, p) in enumerate(zip(sentence.heads, self.arcs))]
         pairs = zip(sentence.arc_labels or (), sentence.heads, self.arc_labels or ())
         rows += [("arc label", i, i + 1, *values) for i, values in enumerate(pairs)]
-        rows += [
-            ("tag", i, i + 1, tag, None, p) for i, (tag, p) in enumerate(zip(sentence.tags or (), self.tags or ()))
-        ]
+        tags = zip(sentence.tags or (), self.tags or ())
+        rows += [("tag", i, i + 1, tag, None, p) for i, (tag, p) in enumerate(tags)]
         rows.append(("tree", 0, len(sentence), None, None, self.probability))
         table = pd.DataFrame(rows, columns=["kind", "start", "end", "label", "head", "probability"])
         return table.astype({"head": "Int64"})

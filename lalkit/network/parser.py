@@ -82,9 +82,8 @@ class Network(HookedModule):
         self.feedforward = FeedForward(config, heads, self.slice) if config.feedforward else None
         inside, sizes = config.span_attention, (heads * size, config.label_hidden, len(vocab.labels), config.dropout)
         self.spans = SpanLabelAttention(inside, *sizes) if inside else SpanScorer(*sizes)
-        self.arcs = ArcScorer(
-            heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels), config.dropout
-        )
+        of_arcs = heads * size, config.arc_hidden, config.arc_label_hidden, len(vocab.arc_labels)
+        self.arcs = ArcScorer(*of_arcs, config.dropout)
 
     def forward(self, batch: Batch, chart_gradient: bool = True, chart: bool = True) -> ParserOutput:
         """Score a batch.

@@ -64,13 +64,8 @@ class Vocab:
         if not labels:
             remedy = "See: lalkit data check. For a treebank of dependencies alone: --set model.task=dependencies"
             raise ModelError("no sentence of the training part has constituents", remedy=remedy)
-        return cls(
-            (EMPTY, GROUP, *_ranked(labels)),
-            _ranked(tags),
-            _ranked(arcs),
-            (PADDING, UNKNOWN, *_ranked(words, 2)),
-            (PADDING, UNKNOWN, *_ranked(chars)),
-        )
+        texts = (PADDING, UNKNOWN, *_ranked(words, 2)), (PADDING, UNKNOWN, *_ranked(chars))
+        return cls((EMPTY, GROUP, *_ranked(labels)), _ranked(tags), _ranked(arcs), *texts)
 
     @cached_property
     def root(self) -> int | None:
@@ -86,9 +81,8 @@ class Vocab:
         for name, names in values.items():
             check_form(names, list[str])
             first = FIRST.get(name, ())
-            usable = all(
-                word.split() == [word] or (word and name in ("words", "chars")) for word in names[len(first) :]
-            )
+            free = name in ("words", "chars")
+            usable = all(word.split() == [word] or (word and free) for word in names[len(first) :])
             if tuple(names[: len(first)]) != first or len(set(names)) < len(names) or not usable:
                 raise ValueError(f"{name} holds a name twice, or one that cannot be a name")
         vocab = cls(**{name: tuple(names) for name, names in values.items()})

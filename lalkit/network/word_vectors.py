@@ -5,11 +5,13 @@ Any encoder of Hugging Face serves, by its name or folder; MiniLM comes in a whe
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from lalkit.config import EncoderConfig
@@ -77,9 +79,8 @@ class PretrainedEncoder(nn.Module):
 
     def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """Return the last layer, or the mix of all layers, for all rows at once."""
-        output = self.transformer(
-            input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
-        )
+        mixed = self.mix is not None
+        output = self.transformer(input_ids=subwords, attention_mask=mask.long(), output_hidden_states=mixed)
         if self.mix is None:
             return output.last_hidden_state
         weights = torch.softmax(self.mix, 0)
@@ -107,12 +108,27 @@ def load_encoder(name: str, weights: bool) -> Any:
             model, info = from_transformers("AutoModel", folder, **options)
             if missing := sorted(name for name in info["missing_keys"] if not name.startswith("pooler.")):
                 raise ValueError(f"it has no weights for {missing[0]}")
+            check_types(folder)
             check_numbers(dict(model.named_parameters()), LARGEST, folder, "Get the encoder again.")
             return model
         return AutoModel.from_config(from_transformers("AutoConfig", folder), trust_remote_code=False)
     finally:
         logging.set_verbosity(level)
         logging.set_tqdm_hook(bars)
+
+
+def check_types(folder: str) -> None:
+    """Raise ModelError for a tensor of an encoder that is not of floats, as transformers would make floats of it silently."""
+    for file in sorted(Path(folder).glob("model*.safetensors")):
+        with safe_open(file, "pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118 (it is no dictionary)
+                kind = tensors.get_slice(name).get_dtype()
+                if kind not in ("F16", "BF16", "F32", "F64") and not name.endswith(
+                    "_ids"
+                ):  # of positions: whole numbers
+                    raise ModelError(
+                        f"{name} is of type {kind}", where=str(file), remedy="Get the encoder again, in floats."
+                    )
 
 
 class LowRankLinear(nn.Module):

@@ -67,9 +67,8 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
         terms["spans"] = span_likelihood_loss(output.label_scores, batch.lengths, batch.spans)
     elif batch.spans is not None:
         scores_at = partial(network.spans.at, output.span_parts)
-        terms["spans"] = span_margin_loss(
-            output.label_scores, batch.lengths, batch.spans, torch.get_num_threads(), scores_at
-        )
+        gold = batch.lengths, batch.spans
+        terms["spans"] = span_margin_loss(output.label_scores, *gold, torch.get_num_threads(), scores_at)
     if batch.heads is not None:
         terms["arcs"] = config.arc_weight * arc_loss(output.arc_scores, batch.heads, batch.word_mask)
         arc_labels = _cross_entropy(network.arc_labels(output, batch.heads), batch.arc_labels)

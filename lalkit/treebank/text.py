@@ -149,11 +149,11 @@ FILE_NAME = re.compile(
 
 
 def check_names(texts: Iterable[str]) -> None:
-    """Raise TreebankError if one of several typed texts is a file, or if a text is only a name as files have it."""
+    """Raise TreebankError if one of several typed texts is a file, or only the name of a folder, or a name as files have it."""
     for text in texts:
         if os.path.isfile(text):
             raise TreebankError("is a file, given as one of the sentences", "Give one file at a time.", where=text)
-        if FILE_NAME.fullmatch(text):
+        if os.path.isdir(text) or FILE_NAME.fullmatch(text):
             remedy = f"Check the name. To parse it as a sentence: echo {text} | lalkit parse"
             raise TreebankError("there is no such file", remedy, where=text)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lalkit.errors import TreebankError
+from lalkit.errors import TreebankError, finite
 
 TEXTS = ("words", "tags", "arc_labels", "upos")  # layers of a sentence that are texts
 UNARY = "::"  # joins the labels of a unary chain, the top label first: S::VP
@@ -259,7 +259,7 @@ def in_order(values: Any, kind: str) -> Iterator:
     unordered = isinstance(values, str | bytes | bytearray | set | frozenset | Mapping)
     with suppress(TypeError):
         if not unordered and getattr(values, "ndim", 1) == 1:
-            return iter(values)
+            return iter(values if hasattr(values, "__len__") else finite(values, kind))
     problem = f"{reprlib.repr(values)} (of type {type(values).__name__}) is not a list of {kind}"
     raise TreebankError(problem, f"Give the {kind} as a list, a tuple, an array or a pandas Series.")
 

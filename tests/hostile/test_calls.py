@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 from types import FunctionType, MethodType
 
@@ -59,6 +59,7 @@ NOT_MANY = [
     ([b"One.", "Two."], "sentence 1"),
     (["One.", "Two.", " "], "sentence 3"), (["One.", NAN], 'errors="skip"'),
     (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
+    (repeat("One."), "texts did not end"), ([repeat("One")], "words did not end"), (map(int, ["One"]), "texts cannot be read"),
 ]  # fmt: skip
 NAMES = [  # of parsers: (name, the place that the error names)
     ("", ""), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),
@@ -202,7 +203,7 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
         with subtests.test(f"without head {shown(head)}"), refused(), result.parser.without(heads=[0, head]):
             pass
     tensors = [torch.ones(1, device="meta"), torch.ones(1, dtype=torch.complex64), torch.ones(2)]
-    given = [None, "abc", {}, NAN, object(), *tensors]
+    given = [None, "abc", {}, NAN, object(), torch.ones(1).to_sparse(), *tensors]
     changes = [*given, *(lambda _, value=value: value for value in given), lambda _: next(iter([]))]
     patches = [{"points": {"bogus": 0}}, {"points": {"arcs": 0}, "heads": 1}, {"points": "arcs"}]
     changes += [result.parser.parse, lambda _: result.parser.parse("One.")]
@@ -210,6 +211,8 @@ def test_methods_of_results(parser, tiny_span_parser, layer, subtests):
     for options in patches:
         with subtests.test(f"points {shown(options)}"), refused(), result.parser.patched(**options):
             result.parser.parse("One two.")
+    with refused("'words' raised ZeroDivisionError"), result.parser.patched({"words": lambda _: 1 / 0}):
+        result.parser.parse("One two.")
 
 
 # ---------------------------------------------------------------- the process around a parser

@@ -182,6 +182,7 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
         tensors = load_file(file)
         name = next(name for name in sorted(tensors) if name.endswith((":scale", "weight")) and tensors[name].dim() > 1)
         wrong = {"NaN": tensors[name] * math.nan, "infinite": tensors[name] * math.inf, "missing": None}
+        wrong |= {kind: tensors[name].to(getattr(torch, kind)) for kind in ("bool", "int64", "complex64")}
         wrong |= {"broadcast": tensors[name][:1, :1].contiguous(), "no file": None}
         for kind, value in wrong.items():
             changed = {k: v for k, v in {**tensors, name: value}.items() if v is not None}
