@@ -93,7 +93,7 @@ def test_the_cache_gives_the_same_and_is_dropped_when_weights_change(form):
         with torch.autocast("cpu", torch.bfloat16):
             layer(x.float(), mask)  # makes coarser products
         assert torch.equal(layer(x.float(), mask)[0], precise)
-    layer(x, mask)[0].square().sum().backward()
+    layer(x.float(), mask)[0].square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in layer.parameters()), "not from what is kept"
     layer.train()
     assert layer._cached is None
