@@ -43,3 +43,9 @@ def films() -> Texts:
         for part in ("train", "dev", "test")
     )
     return Texts("films", *parts)
+
+
+def same(first, second) -> bool:
+    """Return whether two models have the same weights."""
+    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(*pair) for pair in pairs)
