@@ -72,7 +72,7 @@ class PaperLayer(Explainer):
     def mixed(self) -> bool:
         """Whether the part of one head in the score of a span cannot be separated."""
         network, layer = self.model.network, self.layer
-        together = getattr(layer.config, "combine", "concat") == "project"
+        together = layer is None or getattr(layer.config, "combine", "concat") == "project"
         heads_alone = not together and network.feedforward is None
         return not heads_alone or network.config.task == "dependencies"
 
@@ -85,7 +85,7 @@ class PaperLayer(Explainer):
 
     def check_contexts(self) -> None:
         """Raise ModelError for a parser whose heads do not have one context each for a whole sentence."""
-        if getattr(self.layer.config, "query", None) != "vector":
+        if getattr(self.model.config.model.label_attention, "query", None) != "vector":
             super().check_contexts()
 
     def weights(self) -> list[Tensor]:
@@ -203,7 +203,7 @@ class PaperLayer(Explainer):
 
         Raises ModelError if the heads are projected together, so that they have no slices.
         """
-        if getattr(self.layer.config, "combine", "concat") == "project":
+        if self.layer is None or getattr(self.layer.config, "combine", "concat") == "project":
             self.check()
         return super().without(heads, mean)
 
