@@ -243,7 +243,7 @@ def data_import(
         lenient: Leave out what cannot be read, and report it.
     """
     from lalkit.files import check_new
-    from lalkit.treebank.licensed import import_treebank
+    from lalkit.treebank.corpora import import_treebank
 
     folder = out or Path("runs/corpora") / name
     check_new(folder, "*.trees", replace)
@@ -268,36 +268,41 @@ def data_stats(name: Name, json_: options.Json = None) -> None:
 
 
 @command(data, "check")
-def data_check(name: Name) -> None:
-    """Name every problem of a corpus, and every sentence that has no joint tree. The exit code is 1 if there is a problem.
+def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop = None) -> None:
+    """Name every problem of a corpus or of one file, and every sentence that has no joint tree.
+
+    So are annotation of other programs, and constituents that no head rule knows. The exit code is 1 if there is a problem.
 
     Example: lalkit data check sample
     """
     from lalkit.treebank.check import check
 
     clean = True
-    for split, corpus in _splits(name):
+    for split, corpus in _splits(options.read_as(name, heads, drop_tags)):
         errors = check(corpus)
+        for note in corpus.notes:
+            print(note)
+            clean = False
         clean &= not errors
         for error in errors:
-            print(f"{split}: {error}")
+            print(f"{split}: {error}" if split else error)
         problems = len(corpus.problems)
         counts = f"{len(corpus)} sentences read, {problems} problems, {len(errors) - problems} without a joint form"
-        print(f"{name} {split}: {counts}")
+        print(f"{name} {split}".rstrip() + f": {counts}")
     raise typer.Exit(0 if clean else 1)
 
 
 def _splits(name: str) -> Iterator[tuple]:
-    """Yield (split, corpus) for every split. One of them must be there."""
+    """Yield (split, corpus) for every split, of which one must be there; of one file, ("", corpus)."""
     from lalkit.errors import CorpusError
     from lalkit.treebank.corpora import SPLITS, load
 
-    missing = []
-    for split in SPLITS:
+    missing, splits = [], [""] if os.path.isfile(name.partition("@")[0]) else SPLITS
+    for split in splits:
         try:
             yield split, load(name, split, lenient=True)
         except CorpusError as error:
             missing.append(error)
             logger.info("%s: %s", split, error.problem)
-    if len(missing) == len(SPLITS):
+    if len(missing) == len(splits):
         raise missing[0]

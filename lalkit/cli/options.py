@@ -159,6 +159,10 @@ def given(value: Any, to: Path | None) -> bool:
 
 
 Treebank = Annotated[str, typer.Option("--treebank", help=TREEBANK)]
+HEADS = "Head rules for a treebank of trees alone, a file: see book/treebanks.md."
+DROP = "Leave out the words with these tags, e.g. ID,CODE. traces stands for empty elements such as *T*-1."
+Heads = Annotated[str | None, typer.Option("--heads", metavar="FILE", help=HEADS)]
+Drop = Annotated[str | None, typer.Option("--drop-tags", metavar="TAGS", help=DROP)]
 Model = Annotated[str, typer.Option("--model", help=PARSER)]
 Parser = Annotated[str, typer.Argument(help=PARSER)]
 Split = Annotated[str, typer.Option(help="A part of the treebank: train, dev or test.")]
@@ -175,6 +179,11 @@ Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="
 REPLACE = "Replace the results of an earlier command. Without it, they are kept, and the command is refused."
 Replace = Annotated[bool, typer.Option("--replace", help=REPLACE)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
+
+
+def read_as(treebank: str, heads: str | None, drop: str | None) -> str:
+    """Return the name of a treebank that is read with head rules and without some tags: see `corpora.parts_of`."""
+    return treebank + (f"@heads={heads}" if heads else "") + (f"@drop={drop}" if drop else "")
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:

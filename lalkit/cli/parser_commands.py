@@ -35,6 +35,8 @@ def train(
     threads: options.Threads = None,
     resume: bool = False,
     dry_run: bool = False,
+    heads: options.Heads = None,
+    drop_tags: options.Drop = None,
     set_: options.Set = None,
 ) -> None:
     """Train a parser, and keep in --out the one that is best on the dev part.
@@ -53,6 +55,7 @@ def train(
     """
     from lalkit import config
     from lalkit.training import loop
+    from lalkit.treebank.corpora import load
 
     if out is None and not dry_run:
         raise ParameterError("a training needs --out", remedy="Give --out FOLDER, or --dry-run for an estimate.")
@@ -60,6 +63,12 @@ def train(
     named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
+    treebank = options.read_as(treebank, heads, drop_tags)
+    if chosen.model.task == "joint" and "model.task" not in settings:
+        dev = load(treebank, "dev")
+        if dev.notes and all(sentence.heads is None for sentence in dev):
+            logger.info("a parser of constituents alone is trained (--task constituents)")
+            chosen = config.override(chosen, {"model.task": "constituents"})
     if dry_run:
         print(loop.estimate(chosen, treebank))
     else:
@@ -74,6 +83,8 @@ def evaluate(
     json_: options.Json = None,
     by: Literal["length", "label"] | None = None,
     parses: Annotated[Path | None, options.FILE] = None,
+    heads: options.Heads = None,
+    drop_tags: options.Drop = None,
     precision: options.Precision = "fp32",
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -94,7 +105,7 @@ def evaluate(
     from lalkit.network.model import find_device, resolve_precision
     from lalkit.treebank import conllu, corpora
 
-    start = time.perf_counter()
+    start, treebank = time.perf_counter(), options.read_as(treebank, heads, drop_tags)
     resolve_precision(precision, find_device(device).type)  # a wrong one is named before the parser works
     loaded = Parser.load(parser, precision, device)
     corpus = corpora.load(treebank, split, task=loaded.config.model.task)
@@ -169,7 +180,7 @@ def parse(
     device: options.Device = "auto",
     replace: options.Replace = False,
 ) -> None:
-    """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out.
+    """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out. Each sentence has a tree.
 
     Example: lalkit parse "Select the person driving." --to conllu
 
@@ -177,8 +188,8 @@ def parse(
 
     Args:
         text: Sentences, or a file, which must be UTF-8; by default standard input is read.
-        form: What a line is: raw (one sentence), text (running text; a blank line ends a paragraph), tokens (words between
-            spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
+        form: What a line is: raw (a sentence or several), text (a part of running text; a blank line ends a paragraph), tokens
+            (words between spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
         to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
         out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
             command was interrupted, the same command continues.
@@ -195,7 +206,7 @@ def parse(
     from lalkit.api import Parser
     from lalkit.network.model import resolve_precision
     from lalkit.training.named import find
-    from lalkit.treebank.text import check_names, one_sentence
+    from lalkit.treebank.text import check_names
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
@@ -203,8 +214,6 @@ def parse(
     text = [] if file else text
     check_names(text or ())
     forms = corpus.forms(to)
-    for part in text or () if form == "raw" else ():
-        one_sentence(part)
     if confidence and "ptb" in forms:
         remedy = "Give --to conllu or --to json."
         raise ParameterError("brackets have no place for probabilities: --confidence is not for ptb", remedy=remedy)

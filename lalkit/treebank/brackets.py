@@ -9,7 +9,7 @@ import codecs
 import logging
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from zipfile import BadZipFile
@@ -40,6 +40,7 @@ NO_TEXT = {
 }
 BALANCE = "Every ( needs a label or word, and its ). Brackets in words are -LRB- and -RRB-. Indent lines inside a tree."
 logger = logging.getLogger(__name__)
+TRACE = re.compile(r"0|\*(?:[^\s*]+\*)?(?:-\d+)?")  # as a word: an empty element, such as 0, *T*-1 or *con*
 UNESCAPES = {escaped: plain for plain, escaped in ESCAPES.items()}
 
 
@@ -227,13 +228,18 @@ def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
     return Node("TOP", kept.children) if kept.label in TOPS and not kept.is_leaf else kept
 
 
-def drop_empty(tree: Node) -> Node | None:
-    """Remove -NONE- leaves, and the phrases that are empty without them. Returns None if nothing is left."""
+def drop_empty(tree: Node, drop: Collection[str] = ()) -> Node | None:
+    """Remove -NONE- leaves, and the phrases that are empty without them. Returns None if nothing is left.
+
+    drop: other tags and words to remove; "traces" stands for all words that look like a trace.
+    """
+    gone = {"-NONE-", *drop}
     kept: dict[int, Node | None] = {}
     for node in reversed(list(tree.nodes())):  # children before parents; no recursion: a tree may be very deep
         children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)
         if node.is_leaf:
-            kept[id(node)] = None if node.label == "-NONE-" else node
+            trace = "traces" in drop and TRACE.fullmatch(node.word)
+            kept[id(node)] = None if trace or not gone.isdisjoint((node.label, node.word)) else node
         else:
             kept[id(node)] = Node(node.label, children) if children else None
     return kept[id(tree)]

@@ -139,9 +139,9 @@ def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
 def check(corpus: Treebank) -> list[TreebankError]:
     """Return every problem of a corpus that was loaded with lenient=True, and of every sentence without a joint form.
 
-    Each error says where and why. Sentences without constituents need no joint form.
+    Each error says where and why. Sentences with one layer need no joint form.
     """
-    forms = [_joint_form(sentence) for sentence in corpus.sentences if sentence.constituents is not None]
+    forms = [_joint_form(s) for s in corpus.sentences if s.constituents is not None and s.heads is not None]
     return [*corpus.problems, *(form for form in forms if isinstance(form, JointError))]
 
 

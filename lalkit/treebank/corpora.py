@@ -17,6 +17,7 @@ Several of them with + between them are a mixture, see `parts_of`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -30,10 +31,11 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lalkit.errors import CorpusError, TreebankError, checked
-from lalkit.files import in_utf8
+from lalkit.errors import CorpusError, TreebankError, checked, warn_once
+from lalkit.files import in_utf8, write_text
 from lalkit.treebank import brackets, conllu
-from lalkit.treebank.head_words import Derive, derive
+from lalkit.treebank.foreign import annotation, check_format
+from lalkit.treebank.head_words import Arcs, Heads, Rules
 from lalkit.treebank.text import with_text
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 from lalkit.treebank.tree import escape as escape_brackets
@@ -45,14 +47,21 @@ SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
 CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
 CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
-MIXED = re.compile(r"([^:*]+)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
+MIXED = re.compile(
+    r"([^:*@]+)(?:@heads=([^:*@]+))?(?:@drop=([^:*@]+))?(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?"
+)
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
+HEADS = Heads()
+NO_RULES = "Give rules for this annotation (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
+logger = logging.getLogger(__name__)
 
 
 @checked
 @dataclass(frozen=True, repr=False)
 class Treebank:
     """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence.
+
+    notes: what is strange in the whole, and what to do: annotation of other programs, or constituents that no head rule knows.
 
     >>> treebank = lalkit.Treebank.load("sample", "test")
     >>> treebank
@@ -65,6 +74,7 @@ class Treebank:
     split: str
     sentences: tuple[Sentence, ...]
     problems: tuple[TreebankError, ...] = ()
+    notes: tuple[TreebankError, ...] = ()
 
     @classmethod
     def load(cls, name: str | Path, split: str = "", *, task: str = "joint", lenient: bool = False) -> Treebank:
@@ -125,48 +135,76 @@ class Treebank:
 def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -> Treebank:
     """Load one split of a named corpus, or of a folder of treebank files; or one file.
 
+    Where too many constituents are in no head rule, the sentences have no dependencies.
+
     Args:
         name: a name of the table above, a folder, or a mixture of them; or a file: .conllu has dependencies, any other one trees.
         split: train, dev or test; none for a file.
         task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that cannot be
             read, and adds it to the problems.
-        lenient: collect problems instead of raising the first one.
+        lenient: collect problems instead of raising the first one, and do not log the notes.
 
     Raises:
         CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
-    one_file = not split and os.path.isfile(name)
+    parts = parts_of(name, task)
+    one_file = not split and len(parts) == 1 and os.path.isfile(parts[0].name)
     if split not in SPLITS and not one_file:
         remedy = f"The splits are {', '.join(SPLITS)}. Only one file has none: Treebank.load('own.conllu')."
         raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
-    sentences, problems = [], []
-    for part in [Part(name, task, 1.0)] if one_file else parts_of(name, task):
-        folder = Path(name) if one_file else find(part.name)
+    sentences, problems, notes = [], [], []
+    for part in parts:
+        folder = Path(part.name) if one_file else find(part.name)
         if folder is None:
             raise missing(part.name)
-        for item in read_file(folder, task) if one_file else _read(part.name, folder, split, part.task):
+        heads, read = Heads(Rules(Path(part.heads)) if part.heads else None), []
+        reading = Reading(part.task, heads, part.drop)
+        for item in read_file(folder, reading) if one_file else _read(part.name, folder, split, reading):
             if isinstance(item, Sentence):
-                sentences += [item] if part.task == task else layers_of([item], part.task)
+                read.append(item)
             elif lenient or part.task == "dependencies":
                 problems.append(item)
             else:
                 raise item
+        where, layer = f"{part.name} {split}".strip(), part.task
+        if heads.guessed:
+            notes.append(TreebankError(heads.guessed, NO_RULES, where=where))
+            if task == "dependencies":
+                raise notes[-1]
+            layer = "constituents"
+        notes += [note.at(where) for note in annotation(read)]
+        sentences += read if layer == task else layers_of(read, layer)
     if problems and not sentences and not lenient:
         first = problems[0]
         problem = f"no sentence of the {split or 'only'} part can be read; the first problem: {first.problem}"
         raise TreebankError(problem, where=first.where, remedy=first.remedy)
     if not sentences and not problems:
         raise CorpusError(f"the {split} part of {name} is empty", remedy="Give another part or another treebank.")
-    return Treebank(name, split, tuple(sentences), tuple(problems))
+    for note in () if lenient else notes:
+        warn_once(str(note))
+    return Treebank(name, split, tuple(sentences), tuple(problems), tuple(notes))
 
 
 class Part(NamedTuple):
-    """One treebank of a mixture, the task whose layers are used, and how often an epoch of training sees its sentences."""
+    """One treebank of a mixture, the task whose layers are used, and how often an epoch of training sees its sentences.
+
+    heads: a file of head rules. drop: tags and words that are no words of the text.
+    """
 
     name: str
     task: str
     times: float
+    heads: str = ""
+    drop: frozenset[str] = frozenset()
+
+
+class Reading(NamedTuple):
+    """How the files of a treebank are read: the task, the head rules, and the tags and words to leave out."""
+
+    task: str = "joint"
+    heads: Callable[[Node], Arcs] = HEADS
+    drop: frozenset[str] = frozenset()
 
 
 def parts_of(treebank: str, task: str = "joint") -> list[Part]:
@@ -174,17 +212,19 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
 
     LAYER, constituents or dependencies, is the one layer to use; without it, all layers. TIMES is how often an epoch sees the
     sentences: with 0.5 it sees half of them, and the next epoch sees other ones (`check.Lessons`). A folder is never split.
+    After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags (`foreign.without`).
     """
     if os.path.isdir(treebank):
         return [Part(treebank, task, 1.0)]
     parts = []
     for text in treebank.split("+"):
         match = MIXED.fullmatch(text.strip())
-        name, layer, times = match.groups() if match else ("", "", "")
+        name, heads, drop, layer, times = match.groups() if match else ("",) * 5
         if not match or (layer and task not in ("joint", layer)) or not 0 < float(times or 1) <= 1000:
             remedy = "Write NAME, NAME:constituents or NAME:dependencies; then perhaps *0.5 (half of it) or *2 (twice)."
             raise CorpusError(f"cannot use {text!r} for the task {task}", remedy, where=treebank)
-        parts.append(Part(name, layer or task, float(times or 1)))
+        dropped = frozenset(drop.split(",")) if drop else frozenset()
+        parts.append(Part(name, layer or task, float(times or 1), heads or "", dropped))
     return parts
 
 
@@ -205,7 +245,7 @@ def build(
     gold: conllu.Dependencies | None = None,
     id: str = "",
     unwrap: tuple[str, ...] = (),
-    rules: Derive | None = derive,
+    rules: Callable[[Node], Arcs] | None = HEADS,
     place: str = "",
     free_arcs: bool = False,
 ) -> Sentence:
@@ -254,33 +294,42 @@ def _one_name(word: str) -> str:
     return '"' if word in ("``", "''") else escape_brackets(brackets.unescape(word))
 
 
-def read_trees(
-    trees: Path,
+def read_files(
+    trees: Path | None,
     gold: Path | None,
     prefix: str,
-    task: str,
+    reading: Reading,
     unwrap: tuple[str, ...] = (),
     free_arcs: bool = False,
     plain: bool = True,
 ) -> Sentences:
-    """Yield the sentences of a file of trees and, if there is one, a file of their dependencies.
+    """Yield the sentences of a file of trees, of a file of dependencies, or of both for the same sentences.
 
     Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`; arcs of Universal Dependencies are free.
     plain: see `brackets.scan_trees`.
     """
-    both = task != "constituents"
-    items = list(brackets.scan_trees(brackets.read_text(trees), str(trees), plain))
-    arcs = list(conllu.scan_conll(brackets.read_text(gold), str(gold))) if gold and both else [None] * len(items)
-    read = [item for item in arcs if isinstance(item, conllu.Dependencies)]
-    free_arcs |= conllu.is_universal(label for item in read for label in item.labels or ())
+    both, arcs = reading.task != "constituents", []
+    if gold and (both or not trees):
+        arcs = list(conllu.scan_conll(check_format(brackets.read_text(gold), gold, trees=False), str(gold)))
+    items: list = [(getattr(item, "line", 0), None) for item in arcs]
+    if trees:
+        items = list(brackets.scan_trees(check_format(_text(trees), trees, trees=True), str(trees), plain))
+        read = (item for item in arcs if isinstance(item, conllu.Dependencies))
+        free_arcs |= conllu.is_universal(label for item in read for label in item.labels or ())
+        arcs = arcs if gold and both else [None] * len(items)
+    if not items and not arcs:
+        yield TreebankError("is empty", "Write at least one sentence into it.", where=str(trees or gold))
     for number, ((line, tree), given) in enumerate(zip(items, arcs), 1):
-        place = f"{trees}, line {line}"
+        place = f"{trees or gold}, line {line}"
         try:
             for part in (tree, given):
                 if isinstance(part, TreebankError):
                     raise part
             id = given and given.comments.get("sent_id") or f"{prefix}.{number}"
-            yield build(tree, given, id, unwrap, derive if both else None, place, free_arcs)
+            if tree is None:
+                yield _of_dependencies(given, id, place)
+            elif not reading.drop or (tree := brackets.drop_empty(tree, reading.drop)):
+                yield build(tree, given, id, unwrap, reading.heads if both else None, place, free_arcs)
         except TreebankError as error:
             yield error if error in (tree, given) else error.at(place)
     if len(arcs) != len(items):
@@ -288,34 +337,36 @@ def read_trees(
         yield TreebankError(problem, remedy, where=str(gold))
 
 
-def read_dependencies(file: Path, prefix: str) -> Sentences:
-    """Yield sentences as Universal Dependencies have them: without constituents, unless a comment has their tree."""
-    for number, item in enumerate(conllu.scan_conll(brackets.read_text(file), str(file)), 1):
-        if isinstance(item, TreebankError):
-            yield item
-            continue
-        try:
-            id, place = item.comments.get("sent_id") or f"{prefix}.{number}", f"{file}, line {item.line}"
-            sentence = Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
-            if tree := item.comments.get(conllu.CONSTITUENCY):
-                spans = build(brackets.parse_tree(tree), item, id, (), None, place, True).constituents
-                sentence = replace(sentence, constituents=spans)
-            yield with_text(replace(sentence, rows=item.rows), item.comments.get("text"))
-        except TreebankError as error:
-            yield error.at(place)
+def _text(trees: Path) -> str:
+    """Return the text of a file of trees, in UTF-8 or in the GB18030 of the Chinese Treebank, without its lines of markup."""
+    try:
+        text = brackets.read_text(trees)
+    except TreebankError:
+        if not re.match(LICENSED["ctb"][0], trees.name):
+            raise
+        text = brackets.read_text(trees, "gb18030")
+    return MARKUP.sub("", text)
 
 
-def read_file(file: Path, task: str) -> Sentences:
+def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence:
+    """Return a sentence as Universal Dependencies have it: without constituents, unless a comment has their tree."""
+    sentence = Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
+    if tree := item.comments.get(conllu.CONSTITUENCY):
+        spans = build(brackets.parse_tree(tree), item, id, (), None, place, True).constituents
+        sentence = replace(sentence, constituents=spans)
+    return with_text(replace(sentence, rows=item.rows), item.comments.get("text"))
+
+
+def read_file(file: Path, reading: Reading = Reading()) -> Sentences:  # noqa: B008
     """Yield the sentences of one file: of dependencies if its name ends with .conllu or .conll, else of trees."""
-    prefix, arcs = in_utf8(file.stem), file.suffix in (".conllu", ".conll")
-    items = read_dependencies(file, prefix) if arcs else read_trees(file, None, prefix, task)
-    yield from [*items] or [TreebankError("is empty", "Write at least one sentence into it.", where=str(file))]
+    pair = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
+    return read_files(*pair, in_utf8(file.stem), reading)
 
 
 # ---------------------------------------------------------------------------------------------------- named treebanks
 
 
-def _read_folder(folder: Path, split: str, task: str, genres: str = "") -> Sentences:
+def _read_folder(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
     trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
     if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
         candidates = sorted(folder.glob(f"*-{split}.conllu"))
@@ -323,16 +374,11 @@ def _read_folder(folder: Path, split: str, task: str, genres: str = "") -> Sente
             problem = f"several files could be the {split} part: {', '.join(file.name for file in candidates)}"
             raise CorpusError(problem, where=str(folder), remedy=f"Leave one there, or name it {dependencies.name}.")
         dependencies = candidates[0] if candidates else None
-    prefix = f"{in_utf8(folder.name)}-{split}"
-    if trees.exists():
-        items = [*read_trees(trees, dependencies, prefix, task)]
-    elif dependencies is None:
+    if not trees.exists() and dependencies is None:
         remedy = "For each split a treebank folder has a .trees file, or a .conllu file for dependencies alone."
         raise CorpusError(f"no file {trees.name}", where=str(folder), remedy=remedy)
-    else:
-        items = [*read_dependencies(dependencies, prefix)]
-    file = str(trees if trees.exists() else dependencies)
-    yield from items or [TreebankError("is empty", "Write at least one sentence into it.", where=file)]
+    prefix = f"{in_utf8(folder.name)}-{split}"
+    return read_files(trees if trees.exists() else None, dependencies, prefix, reading)
 
 
 def _of_nltk(folder: Path, corpus: str) -> Path:
@@ -346,24 +392,25 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
         raise CorpusError(problem, "Delete it and fetch it again.", where=where) from None
 
 
-def _ptb_sample(folder: Path, split: str, task: str, genres: str) -> Sentences:
+def _ptb_sample(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
     # Its words keep their backslashes (1\\/2): the shipped parsers learned them, and their cards count them.
     first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
     trees, dependencies = _of_nltk(folder, "treebank"), _of_nltk(folder, "dependency_treebank")
     for name in (f"wsj_{number:04d}" for number in range(first, last + 1)):
-        yield from read_trees(trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp", name, task, plain=False)
+        pair = trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp"
+        yield from read_files(*pair, name, reading, plain=False)
 
 
-def _craft(folder: Path, split: str, task: str, genres: str) -> Sentences:
+def _craft(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
     """Yield the sentences of articles. Some brackets over a whole line are layout, and not syntax."""
     annotation = folder / "structural-annotation"
     for article in brackets.read_text(folder / "articles" / "ids" / f"craft-ids-{split}.txt").split():
         trees = annotation / "treebank" / "penn" / f"{article}.tree"
         gold = annotation / "dependency" / "conllx" / f"{article}.conll"
-        yield from read_trees(trees, gold, article, task, unwrap=("TITLE", "HEADING", "CAPTION"))
+        yield from read_files(trees, gold, article, reading, unwrap=("TITLE", "HEADING", "CAPTION"))
 
 
-def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
+def _gum(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
     """Yield the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
     rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
     for number, row in enumerate(rows, 2):
@@ -378,13 +425,87 @@ def _gum(folder: Path, split: str, task: str, genres: str) -> Sentences:
     for document, part in rows:
         if part == split and document.split("_")[1] in chosen:
             trees, gold = folder / "const" / f"{document}.ptb", folder / "dep" / f"{document}.conllu"
-            for item in read_trees(trees, gold, document, task, free_arcs=True):
+            for item in read_files(trees, gold, document, reading, free_arcs=True):
                 yield penn_form(item) if isinstance(item, Sentence) else item
 
 
-def _sinica(folder: Path, split: str, task: str, genres: str) -> Sentences:
+def _sinica(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
     file = _of_nltk(folder, "sinica_treebank") / "parsed"
-    yield from brackets.read_sinica(brackets.read_text(file), split, str(file))
+    return brackets.read_sinica(brackets.read_text(file), split, str(file))
+
+
+# Treebanks that their owners license: the pattern of the names of the files (its group is the file's number), and the numbers of
+# each split. ctb is split as Liu and Zhang (2017) do, ctb-dependencies as Zhang and Clark (2008).
+CTB_FILE, MARKUP = r"chtb_(\d{3,4})", re.compile(r"(?m)^[^\S\n]*<[^<>\n]*>([^()\n]*</[^<>\n]*>)?[^\S\n]*$")  # <S ID=3>
+LICENSED = {
+    "ptb": (r"wsj_(\d{4}).*\.(?i:mrg|parse|tree)$", {"train": [(200, 2199)], "dev": [(2200, 2299)], "test": [(2300, 2399)]}),
+    "ctb": (CTB_FILE, {"train": [(0, 270), (440, 1151)], "dev": [(301, 325)], "test": [(271, 300)]}),
+    "ctb-dependencies": (CTB_FILE, {
+        "train": [(0, 815), (1001, 1136)], "dev": [(886, 931), (1148, 1151)], "test": [(816, 885), (1137, 1147)],
+    }),
+}  # fmt: skip
+
+
+def _licensed(name: str) -> Callable[[Path, str, Reading, str], Sentences]:
+    """Return the reader of a copy. An id is the file's name and a number: wsj_0001.1."""
+
+    def read(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
+        pattern, numbers = LICENSED[name]
+        named = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
+        found = [(int(match[1]), file) for file, match in named if match]
+        # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
+        found = sorted([pair for pair in found if "bracketed" in pair[1].parts] or found)
+        for (number, file), (other, same) in zip(found, found[1:]):
+            if number == other:
+                remedy = "Give the folder that has each file once (one encoding, one annotation)."
+                raise CorpusError(f"two files have the same number: {file}, {same}", remedy, where=str(folder))
+        if name == "ptb" and (lost := set(range(2, 24)) - {number // 100 for number, _ in found}):
+            problem = f"there is no file of section {min(lost):02d}"
+            raise CorpusError(problem, "Is your copy complete?", where=str(folder))
+        for number, file in found:
+            if any(first <= number <= last for first, last in numbers[split]):
+                yield from read_files(file, None, file.stem, reading)
+
+    return read
+
+
+def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bool = False) -> dict[str, dict]:
+    """Read a copy of a licensed treebank, and write a folder with {train,dev,test}.trees and .conllu files with the heads.
+
+    To train on other dependencies of the same sentences, put CoNLL-X files in the place of these. A copy with one file a part, one
+    tree a line, needs no import: name its files train.trees, dev.trees and test.trees.
+
+    Args:
+        name: a name in `LICENSED`.
+        path: the folder of the licensed copy.
+        out: the new folder.
+        lenient: leave out sentences that cannot be read; otherwise raise the first TreebankError.
+
+    Returns:
+        How many sentences each split has, and how many were left out.
+
+    Raises:
+        CorpusError: there is no importer of this name, or files are missing or there twice.
+        TreebankError: a sentence cannot be read, or no sentence of a part can.
+    """
+    if name not in LICENSED:
+        raise CorpusError(f"there is no importer for {name!r}", f"There are those for {', '.join(LICENSED)}.")
+    items = {split: [*_licensed(name)(Path(path), split, Reading(), "")] for split in SPLITS}
+    counts: dict[str, dict] = {}
+    for split, of_split in items.items():
+        problems = [item for item in of_split if isinstance(item, TreebankError)]
+        if problems and not lenient:
+            raise problems[0]
+        if len(problems) == len(of_split):
+            raise CorpusError(f"no sentence of {split} can be read", "Is your copy complete?", where=str(path))
+        for problem in problems:
+            logger.info("left out: %s", problem)
+        counts[split] = {"sentences": len(of_split) - len(problems), "left out": len(problems)}
+    for split, of_split in items.items():
+        read = [item for item in of_split if isinstance(item, Sentence)]
+        write_text(Path(out) / f"{split}.trees", "".join(f"{sentence.tree}\n" for sentence in read))
+        write_text(Path(out) / f"{split}.conllu", conllu.format_conllu(read))
+    return counts
 
 
 class Corpus(NamedTuple):
@@ -395,7 +516,7 @@ class Corpus(NamedTuple):
 
     home: str
     needs: tuple[str, ...]
-    read: Callable[[Path, str, str, str], Sentences] = _read_folder
+    read: Callable[[Path, str, Reading, str], Sentences] = _read_folder
     splits: tuple[str, ...] = SPLITS
 
 
@@ -413,12 +534,12 @@ NAMES = tuple(CORPORA)
 BY_HAND = ("ewt", "gum", "masc")  # lalkit cannot download these
 
 
-def _read(name: str, folder: Path, split: str, task: str) -> Sentences:
+def _read(name: str, folder: Path, split: str, reading: Reading) -> Sentences:
     base, genres = _base_and_genres(name)
     corpus = CORPORA.get(base, Corpus("", ()))
     if split not in corpus.splits:
         raise CorpusError(f"{name} has no {split} part here", remedy="Use train and dev; dev is not used for training.")
-    return corpus.read(folder, split, task, genres)
+    return corpus.read(folder, split, reading, genres)
 
 
 def _base_and_genres(name: str) -> tuple[str, str]:

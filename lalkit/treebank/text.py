@@ -1,7 +1,7 @@
 """Read typed text as sentences without trees, and recognise and normalise Chinese words.
 
-A text has one of five forms: running text (split into sentences here), raw sentences (split into tokens here), tokens with
-spaces between them, word_TAG pairs, or CoNLL-U, of which the words count.
+A text has one of five forms: running text, whose lines are joined, and raw text, of which every line is read by itself (both are
+split into sentences and tokens here), tokens with spaces between them, word_TAG pairs, or CoNLL-U, of which the words count.
 
 The tokens of raw English text are those of the English Web Treebank, of GUM and of CRAFT: don't is two tokens, an address or an
 emoticon is one, and a hyphen splits a word unless a prefix stands before it. The Penn Treebank keeps words with hyphens and
@@ -242,8 +242,8 @@ def read_lines(
 ) -> Iterator[list[Sentence | None]]:
     """Yield the sentences of every line. An empty line gives [None]. The ids are `place:line`.
 
-    In running text the lines of a paragraph are joined: a blank line ends it. The ids are `place:line.1`, `place:line.2` and so
-    on, for the sentences that begin on this line.
+    A line of raw text can have several sentences; they have the ids `place:line.1`, `place:line.2` and so on. In running text the
+    lines of a paragraph are joined: a blank line ends it. Its ids count the sentences that begin on a line.
 
     Args:
         lines: the lines.
@@ -265,16 +265,18 @@ def read_lines(
     for number, line in numbered:
         where = f"{place}:{number}" if place else str(number)
         try:
-            if form != "text":
+            if form not in ("text", "raw"):
                 yield [read_line(line, form, where, hyphens)]
                 continue
-            starts, sentences, end = Counter(), [], 0
-            for sentence in read_text(line, hyphens=hyphens):
+            starts, sentences, end = Counter(), read_text(line, hyphens), 0
+            for place_in_line, sentence in enumerate(sentences):
                 begin = line.index(sentence.text, end)
                 end = begin + len(sentence.text)
                 start = number + (line.count("\n", 0, begin) if place else 0)
                 starts[start] += 1
-                sentences.append(replace(sentence, id=f"{place + ':' if place else ''}{start}.{starts[start]}"))
+                id = f"{place + ':' if place else ''}{start}.{starts[start]}"
+                alone = form == "raw" and len(sentences) == 1
+                sentences[place_in_line] = replace(sentence, id=where if alone else id)
             yield sentences or [None]
         except TreebankError as error:
             raise error if error.where else error.at(where) from None
@@ -335,29 +337,35 @@ def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
 
 def one_sentence(text: str) -> str:
     """Return a text that is one sentence. Raises TreebankError for several."""
-    # Between the words, one by one: a search in the whole text would take its square in time.
-    gaps = re.split(r"\w+", text)[:-1]
-    if any(re.match(r"[^.!?…]*[.!?…]\W*\s", gap) for gap in gaps) and len(parts := split_sentences(text)) > 1:
+    if len(parts := split_sentences(text)) > 1:
         problem = f"the text has {len(parts)} sentences; the second one is {reprlib.repr(parts[1])}"
         remedy = "Split them: parser.parse_text(text), or --form text. To read all as one sentence: parser.parse_all([text])."
         raise TreebankError(problem, remedy)
     return text
 
 
+# What sentencex takes for the end of a sentence, but stands before a name or a number: INT. HOUSE, Eq. 3.
+NO_END = re.compile(r"(?:^|.*[\s(])(?:INT|EXT|[Ee]qs?|[Ff]igs?|[Aa]pprox|[Cc]f|ca|vs)\.", re.S)
+
+
 def split_sentences(text: str) -> list[str]:
     """Split running text into sentences by the rules of sentencex for English (abbreviations, quotations, numbers).
 
-    A sentence goes over the end of a line, but not over a blank line.
+    A sentence goes over the end of a line, but not over a blank line, and has a letter or a digit, if the paragraph has any.
     """
     from sentencex import segment
 
     parts = []
     for paragraph in re.split(r"\n\s*\n", text):
-        flat, end = re.sub(r"[\r\n]", " ", paragraph), 0
+        flat, end, places = re.sub(r"[\r\n]", " ", paragraph), 0, []
         for part in filter(None, map(str.strip, segment("en", flat))):
             start = max(end, flat.find(part, end))
             end = start + len(part)
-            parts.append(paragraph[start:end])
+            before = paragraph[slice(*places[-1])] if places else ""
+            if places and not (any(map(str.isalnum, part)) and any(map(str.isalnum, before))) or NO_END.fullmatch(before):
+                start, _ = places.pop()
+            places.append((start, end))
+        parts += [paragraph[start:end] for start, end in places]
     return parts
 
 

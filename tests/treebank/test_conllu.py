@@ -87,7 +87,7 @@ def test_500_raw_sentences_keep_their_offsets_and_constituents(sample, tmp_path)
         spans = dict.fromkeys([Span(0, n, "S"), Span(pick.randrange(1, n), n, "VP")])
         parsed.append(replace(sentence, tags=("X",) * n, heads=(0, *[1] * (n - 1)), constituents=tuple(spans)))
     (tmp_path / "f.conllu").write_text(format_conllu(parsed), encoding="utf-8")
-    for before, after in zip(parsed, read_dependencies(tmp_path / "f.conllu", "f"), strict=True):
+    for before, after in zip(parsed, read_file(tmp_path / "f.conllu"), strict=True):
         assert (after.text, after.offsets, after.tree) == (before.text, before.offsets, before.tree)
         assert after.words == tuple(after.text[start:end] for start, end in after.offsets)
 

@@ -5,9 +5,8 @@ import pytest
 from lalkit.errors import LalkitError, TreebankError
 from lalkit.treebank.brackets import read_clause, read_sinica
 from lalkit.treebank.check import check, stats
-from lalkit.treebank.corpora import load
+from lalkit.treebank.corpora import import_treebank, load
 from lalkit.treebank.joint import to_joint
-from lalkit.treebank.licensed import import_treebank
 
 MRG = """
 ( (S

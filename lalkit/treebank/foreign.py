@@ -1,0 +1,83 @@
+"""Recognise the formats of other programs, and annotation that stands where a word or a label should be."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lalkit.errors import TreebankError, warn_once
+from lalkit.treebank.brackets import TRACE
+from lalkit.treebank.tree import UNARY, Sentence
+
+# Files that are refused: what their beginning looks like, and what to do.
+FORMATS = {
+    "the export format of NeGra": (r"(?:(?:%%|#FORMAT|#BOT|#EOT).*\s+)*#BOS ", "Convert it to brackets, e.g. with treetools."),
+    "XML, such as TIGER-XML": (r"\s*<(?:\?xml|corpus|treebank)\b", "Convert it to brackets or CoNLL-U first."),
+    "CoNLL-2012 (OntoNotes)": (r"\s*#begin document", "Give the trees in brackets (the .parse files of OntoNotes)."),
+    "discbracket (a word is 0=The), whose trees are discontinuous": (
+        r"\s*\((?:[^\s()]+\s+\()+[^\s()]+\s+\d+=[^\s()]+\)", "Make them continuous, e.g. with discodop treetransforms.",
+    ),
+    "JSON": (r"\s*[\[{]+\s*\"", "Convert it to brackets or CoNLL-U first."),
+}  # fmt: skip
+ROWS = {"CoNLL-U in a file of trees": (r"(?:#.*\n)*1(?:-\d+)?\t", "Call it FOLDER/train.conllu, or the like.")}
+TREES = {"trees in a file of dependencies": (r"\s*\(\S*\s*\(", "Call it FOLDER/train.trees, or the like.")}
+BRACKETED = re.compile(r"\([^\s()]+\s+\([^\s()]+\)\s*\)")
+LEAF = re.compile(r"\([^\s()]+\s+[^\s()]+\)")
+IN_BRACKETS = r"Remove these: sed -E 's/\(([^ ()]+) \(([^ ()]+)\)\)/(\1 \2)/g' FILE > NEW"
+NO_FORMS = "Add the words first: such a corpus comes with a program that takes them from their source."
+NOTES = frozenset({"ID", "CODE", "META", "METADATA"})  # tags of IcePaHC and the parsed corpora of historical English
+LEAST = 0.03  # of the words are such notes; of MASC, 1 %
+WITH_LEMMA = re.compile(r"[^\W\d_]+-[^\W\d_]+")
+STRANGE = re.compile(r"[@^*+<>_#~]")  # in a label: it was changed by another program
+CUT = r"Cut them: sed -E 's/(\([^][ ()@^*+<>_#~]+)[@^*+<>_#~][^ ()]*/\1/g' FILE > NEW"
+
+
+def check_format(text: str, place: Any, trees: bool) -> str:
+    """Return the text of a file of trees or dependencies. That of CoNLL-2009 becomes CoNLL-U.
+
+    Raises TreebankError for another format, for words in brackets of their own, and for words that are all missing.
+    """
+    for kind, (look, remedy) in (FORMATS | (ROWS if trees else TREES)).items():
+        if re.match(look, text[:4000]):
+            raise TreebankError(f"this is {kind}, which lalkit does not read", remedy, where=str(place))
+    if text.lstrip().startswith("(") and (own := BRACKETED.findall(text)) and len(own) > len(LEAF.findall(text)):
+        problem = f"{len(own)} words stand in brackets of their own: {own[0]}"
+        raise TreebankError(problem, IN_BRACKETS, where=str(place))
+    if set(words := re.findall(r"(?m)^\d+\t([^\t\n]*)\t", text)) == {"_"}:
+        raise TreebankError(f"all {len(words)} words are missing (_)", NO_FORMS, where=str(place))
+    if re.match(r"(?:#.*\n)*1(?:\t[^\t\n]*){7}\t\d+\t(?:[^\t\n]*\t){2,}", text) and "global.columns" not in text:
+        warn_once(f"{place} is CoNLL-2009: its columns FORM, LEMMA, POS, HEAD and DEPREL are read")
+        lines = (line.split("\t") for line in text.split("\n"))
+        rows = (["\t".join([*c[:3], "_", c[4], "_", c[8], c[10], "_", "_"])] if len(c) > 11 else c for c in lines)
+        return "\n".join(row[0] for row in rows)
+    return text
+
+
+def annotation(sentences: Sequence[Sentence]) -> Iterator[TreebankError]:
+    """Yield what is annotation of another program in a treebank of trees: how much there is, and what to do."""
+    trees = [sentence for sentence in sentences if sentence.constituents and sentence.tags]
+    words = Counter(pair for sentence in trees for pair in zip(sentence.tags or (), sentence.words))
+    labels = Counter(part for s in trees for span in s.constituents or () for part in span.label.split(UNARY))
+    notes, traces, lemmas, strange = Counter(), Counter(), Counter(), Counter()
+    for (tag, word), count in words.items():
+        notes[tag] += count * (tag in NOTES)
+        traces[word] += count * bool(TRACE.fullmatch(word))
+        lemmas[word] += count * bool(WITH_LEMMA.fullmatch(word))
+    for label, count in labels.items():
+        strange[label] += count * bool(STRANGE.search(label))
+    if notes.total() > LEAST * words.total():
+        tags = ",".join(sorted(+notes))
+        yield _note(notes, "words are numbers and notes of the editors", f"Leave them out: --drop-tags {tags}")
+    if sum(count for word, count in traces.items() if word.strip("0*-123456789")) > 0.005 * words.total():
+        yield _note(traces, "words are traces and other empty elements", "Leave them out: --drop-tags traces")
+    if lemmas.total() > 0.3 * words.total():
+        yield _note(lemmas, "words have their lemma after a hyphen", "Cut it: sed 's/-[^- ()]*)/)/g' FILE > NEW")
+    if +strange:
+        yield _note(strange, "constituents have labels of another program", CUT)
+
+
+def _note(counts: Counter, problem: str, remedy: str) -> TreebankError:
+    some = " ".join(name for name, _ in (+counts).most_common(3))
+    return TreebankError(f"{counts.total():,} {problem}: {some}", remedy)
