@@ -157,36 +157,35 @@ def format_conllu(
         if sentence.heads is None:
             remedy = "Write its tree in brackets, or parse it with a parser that gives dependencies."
             raise TreebankError("this sentence has no dependencies to write", where=sentence.id, remedy=remedy)
-        name = " ".join(sentence.id.splitlines())  # the name of a file can contain a line end
-        blank, last = ("_",) * len(sentence), [[note] for note in last] or [[] for _ in sentence.words]
-        if sentence.rows:
-            blocks.append("\n".join([*_rewritten(sentence, comments, last), "", ""]))
-            continue
-        words = sentence.words if sentence.text else [unescape(word) for word in sentence.words]
-        text = sentence.text or " ".join(words)
-        if sentence.upos:
-            name = re.sub(r"[\s/]+", "_", name) or str(number)
-        lines = [f"# sent_id = {name}"] if name else []
-        if sentence.text or sentence.upos:
-            lines.append("# text = " + re.sub("[\\t\\n\\r]", " ", text))
-        if sentence.constituents is not None:
-            lines.append(f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
-        lines += [f"# {comment}" for comment in comments]
-        for notes_of_word, (_, end), (start, _) in zip(last, sentence.offsets or (), (sentence.offsets or ())[1:]):
-            notes_of_word += ["SpaceAfter=No"] * (start == end)
-        layers = (sentence.upos, sentence.tags, sentence.heads, sentence.arc_labels, ["|".join(n) or "_" for n in last])
-        for i, row in enumerate(zip(words, *(layer or blank for layer in layers)), 1):
-            lines.append("{}\t{}\t_\t{}\t{}\t_\t{}\t{}\t_\t{}".format(i, *row))
-        blocks.append("\n".join(lines) + "\n\n")
+        rows = sentence.rows or _new_rows(sentence, number)
+        blocks.append("\n".join([*_filled(sentence, rows, comments, last), "", ""]))
     return "".join(blocks)
 
 
-def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a sentence with our columns. notes: what MISC gets, too, for each word."""
-    ours = [f"# {comment}" for comment in comments]
+def _new_rows(sentence: Sentence, number: int) -> Iterator[str]:
+    """Yield the lines of a sentence that was not read from CoNLL-U: its id, its text and its words."""
+    words = sentence.words if sentence.text else [unescape(word) for word in sentence.words]
+    text, name = sentence.text or " ".join(words), " ".join(sentence.id.splitlines())  # a name can contain a line end
+    if sentence.upos:
+        name = re.sub(r"[\s/]+", "_", name) or str(number)
+    if name:
+        yield f"# sent_id = {name}"
+    if sentence.text or sentence.upos:
+        yield "# text = " + re.sub("[\\t\\n\\r]", " ", text)
+    places = sentence.offsets or ()
+    touching = {i for i, ((_, end), (start, _)) in enumerate(zip(places, places[1:])) if start == end}
+    for i, word in enumerate(words):
+        yield "\t".join([str(i + 1), word, *"_" * 7, "SpaceAfter=No" if i in touching else "_"])
+
+
+def _filled(
+    sentence: Sentence, rows: Iterable[str], comments: Sequence[str], notes: Sequence[str]
+) -> Iterator[str]:
+    """Yield lines with the columns and comments of a sentence. notes: what MISC gets, too, for each word."""
+    rows, ours = list(rows), [f"# {comment}" for comment in comments]
     if sentence.constituents is not None:
         ours.insert(0, f"# {CONSTITUENCY} = {format_tree(sentence.tree)}")
-    words = [columns for line in sentence.rows if (columns := line.split("\t"))[0].isdigit()]
+    words = [columns for line in rows if (columns := line.split("\t"))[0].isdigit()]
     numbers = list(range(1, len(words) + 1))
     if len(words) > len(sentence):  # the parser left punctuation out: it hangs on the root
         forms = iter(sentence.words)
@@ -198,7 +197,7 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
     places = {number: word for word, number in enumerate(numbers)}
     heads = [numbers[head - 1] if head else 0 for head in sentence.heads]
     layers = {UPOS_AT: sentence.upos, XPOS_AT: sentence.tags, HEAD_AT: heads, DEPREL_AT: sentence.arc_labels}
-    for line in sentence.rows:
+    for line in rows:
         if is_comment(line):
             if line[1:].partition("=")[0].strip() != CONSTITUENCY:
                 yield line
@@ -214,7 +213,7 @@ def _rewritten(sentence: Sentence, comments: Sequence[str], notes: Sequence[Sequ
                 for place, layer in layers.items():
                     columns[place] = str(layer[word]) if layer else columns[place]
                 before = [] if columns[MISC_AT] == "_" else [columns[MISC_AT]]
-                columns[MISC_AT] = "|".join([*before, *notes[word]]) or "_"
+                columns[MISC_AT] = "|".join([*before, *notes[word : word + 1]]) or "_"
         yield "\t".join(columns)
 
 
