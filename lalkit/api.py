@@ -36,7 +36,9 @@ from lalkit.training.checkpoint import CALIBRATION, load_model, read_content, sa
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import Form, normalise, one_sentence, read_sentence, read_sentences, read_text, script
+from lalkit.treebank.text import (
+    COMMON, Form, is_unlearned, normalise, one_sentence, read_sentence, read_sentences, read_text, script,
+)  # fmt: skip
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
+ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
+OTHERS = "`lalkit models` lists the parsers (en: English, zh-sinica: Chinese)"
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -782,6 +786,16 @@ class Parser:
         chars = self.vocab.chars[len(FIRST["chars"]) :]
         return {"", *map(script, chars)} if chars else set()
 
+    @cached_property
+    def common(self) -> set[str]:
+        """The commonest words of what the parser learned; none if nobody knows them, or its encoder has no sub-words.
+
+        >>> "the" in parser.common
+        True
+        """
+        english = not ENGLISH.isdisjoint(models.sources(self.info.get("treebank", "")))
+        return set(self.info.get("common") or COMMON * english) if self.model.collator.subwords else set()
+
     def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return sentences as the parser can read them, and warn of what it never learned.
 
@@ -791,11 +805,12 @@ class Parser:
         A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
         know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
         """
-        kept, marks = [], self.info.get("marks")
+        kept, marks, known = [], self.info.get("marks"), self.scripts
+        if self.common and is_unlearned(sentences, self.common, self.model.collator.pieces):
+            warn_once(f"the parser never learned this language: its trees mean little. {OTHERS}")
         for sentence in sentences:
-            known = self.scripts
             if known and (found := script("".join(sentence.words))) not in known:
-                warn_once(f"most letters of {sentence.where} are {found}: the parser never learned this script")
+                warn_once(f"the parser never learned this script, {found}: its trees mean little. {OTHERS}")
             if marks is not None and sentence.heads is None and sentence.constituents is None:
                 words = sentence.words
                 keep = [i for i, word in enumerate(words) if any(map(str.isalnum, word)) or normalise(word) in marks]
@@ -896,9 +911,9 @@ class Parser:
         trees, parses = self._with_gold(gold, options)
         if by == "label":
             return scores.by_label(trees, parses)
-        found = scores.evaluate(trees, parses, arc_labels=self.vocab.arc_labels)
-        if found.other_arcs:
-            logger.warning(found.other_arcs)
+        found = scores.evaluate(trees, parses, arc_labels=self.vocab.arc_labels, tags=self.vocab.tags)
+        for line in found.others:
+            logger.warning(line)
         if by != "all":
             return found.table() if by == "sentence" else scores.by_length(found)
         return pd.DataFrame(found.summary(), [self.info.get("name", "")])

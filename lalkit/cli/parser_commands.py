@@ -116,7 +116,7 @@ def evaluate(
         raise ParameterError("--by label needs constituents", remedy="Leave it out: arcs are scored without it.")
     results = loaded.parse_all(gold, progress=True)
     parsed = [result.sentence for result in results]
-    result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels)
+    result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels, tags=loaded.vocab.tags)
     if parses:
         arcs = parses.suffix == ".conllu"
         text = conllu.format_conllu(parsed) if arcs else "".join(f"{sentence.tree}\n" for sentence in parsed)
@@ -125,8 +125,9 @@ def evaluate(
     for reason, ids in left_out.items():
         shown = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
         logger.info("%d sentences are left out of brackets and tags, %s: %s", len(ids), reason, shown)
+    for line in result.others:
+        logger.warning(line)
     if result.other_arcs:
-        logger.warning(result.other_arcs)
         gold = corpora.layers_of(gold, "constituents")
     summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
     crossing, beyond = scores.out_of_reach(gold)

@@ -103,8 +103,8 @@ class Evaluation:
     """The result of `evaluate`. The flags say which layers gold and prediction both have, and so which scores exist.
 
     brackets: the totals of the brackets. Without trees only words, tags and skipped sentences have a meaning. rows: one for each
-    sentence, with the columns of `table` and, for arcs with punctuation, arcs_all and so on. other_arcs: the reason why arcs are
-    not scored although both sides have them; "" if there is none.
+    sentence, with the columns of `table` and, for arcs with punctuation, arcs_all and so on. other_arcs, other_tags: the reason
+    why arcs, or tags, are not scored although both sides have them; "" if there is none.
     """
 
     brackets: evalb.BracketTotals
@@ -113,6 +113,12 @@ class Evaluation:
     has_labels: bool
     has_tags: bool
     other_arcs: str = ""
+    other_tags: str = ""
+
+    @property
+    def others(self) -> list[str]:
+        """A line for each layer that is not scored because the conventions differ."""
+        return [line for line in (self.other_arcs, self.other_tags) if line]
 
     def summary(self) -> dict[str, float | int | None]:
         """Return the scores in percent, None if gold or prediction lacks the layer; `sentences` and `skipped` are counts.
@@ -158,6 +164,7 @@ def evaluate(
     *,
     retag: bool = True,
     arc_labels: Collection[str] | None = None,
+    tags: Collection[str] | None = None,
 ) -> Evaluation:
     """Score a corpus, sentence i against sentence i.
 
@@ -170,6 +177,7 @@ def evaluate(
         rules: the rules of EVALB.
         retag: score brackets under the gold tags.
         arc_labels: all arc labels that the parser knows. They are compared with those of gold, see `other_arc_labels`.
+        tags: all tags that the parser knows. Tags are left out if over half of gold's words have others.
 
     Returns:
         The scores. A layer is scored if some gold sentence and some prediction have it, tags only if all have them. Predictions
@@ -184,7 +192,10 @@ def evaluate(
         raise LalkitError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones", remedy=remedy)
     parses = [sentence for sentence in predicted if sentence is not None]
     has = {layer: _both_have(layer, gold, parses) for layer in ("constituents", "heads", "arc_labels")}
-    has_tags = bool(gold) and all(sentence.tags is not None for sentence in gold + parses)
+    in_gold = Counter(tag for sentence in gold for tag in sentence.tags or ())
+    strange = in_gold.keys() - set(tags or in_gold)
+    other_tags = _other("tags", set(tags or ()), set(in_gold)) * (2 * sum(map(in_gold.get, strange)) > in_gold.total())
+    has_tags = bool(gold) and all(sentence.tags is not None for sentence in gold + parses) and not other_tags
     other = other_arc_labels(gold, parses, arc_labels)
     if other:
         has["heads"] = has["arc_labels"] = False
@@ -209,7 +220,7 @@ def evaluate(
     columns = COLUMNS | {f"{name}_all": "Int64" for name in ARCS}
     table = pd.DataFrame(rows, columns=list(columns)).astype(columns)
     totals = evalb.BracketTotals.of(counts)
-    return Evaluation(totals, table, has["constituents"], has["arc_labels"], has_tags, other)
+    return Evaluation(totals, table, has["constituents"], has["arc_labels"], has_tags, other, other_tags)
 
 
 def other_arc_labels(
@@ -223,11 +234,14 @@ def other_arc_labels(
     ours = set(known) if known else _arc_labels(predicted)
     if same_convention(wanted, ours):
         return ""
-    some, others = (", ".join(sorted(labels - both)[:3]) for both in [wanted & ours] for labels in (ours, wanted))
-    return (
-        f"arcs are left out: the arc labels of the parser ({some} ...) and of the treebank ({others} ...) follow other "
-        "conventions, so only constituents are compared"
-    )
+    return _other("arcs", ours, wanted) + ", so only constituents are compared"
+
+
+def _other(layer: str, ours: set[str], theirs: set[str]) -> str:
+    some, others = (", ".join(sorted(names - (ours & theirs))[:3]) for names in (ours, theirs))
+    kind = "arc labels" if layer == "arcs" else layer
+    problem = f"the {kind} of the parser ({some} ...) and of the treebank ({others} ...) follow other conventions"
+    return f"{layer} are left out: {problem}"
 
 
 def _arc_labels(sentences: Iterable[Sentence | None]) -> set[str]:

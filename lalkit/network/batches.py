@@ -126,6 +126,10 @@ class Collator:
         self.tokenizer = load_tokenizer(config.pretrained) if config.pretrained else None
         self.subwords = SubWords(self.tokenizer) if config.pretrained else None
 
+    def pieces(self, words: list[str]) -> list[list[int]]:
+        """Return the sub-words of each word, for a pretrained encoder."""
+        return self.tokenizer(words, add_special_tokens=False)["input_ids"]
+
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
         """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""
         lengths = torch.tensor([len(s) for s in sentences])

@@ -14,7 +14,7 @@ from lalkit.network.model import arc_labels
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.brackets import unescape
 from lalkit.treebank.conllu import RELATIONS, UPOS, format_conllu, is_universal, scan_conll, universal_tags
-from lalkit.treebank.corpora import load, read_dependencies
+from lalkit.treebank.corpora import load, read_file
 from lalkit.treebank.text import read_conllu, read_line
 from lalkit.treebank.tree import Sentence, Span
 
