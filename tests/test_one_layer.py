@@ -121,6 +121,41 @@ def test_constituents_alone(constituency_parser):
         results[0].explore()
 
 
+def test_all_readings_of_dependencies_alone(dependency_parser):
+    """They are all projective trees with one root: 30 of four words, and their probabilities add up to those of the arcs."""
+    result = Parser.load(dependency_parser[0]).parse(["It", "may", "rain", "here"])
+    readings = result.alternatives(99, "any")
+    assert len({r.sentence.heads for r in readings}) == len(readings) == len({heads for heads, _ in tree_set(4)})
+    found = np.zeros((4, 5))
+    for reading in readings:
+        found[range(4), reading.sentence.heads] += reading.reading.probability
+    np.testing.assert_allclose(found, result.arc_probabilities(), rtol=0, atol=1e-6)
+    assert found.sum() == pytest.approx(4, abs=1e-9)
+    assert [r.reading.probability for r in result.alternatives(99)] == sorted((r.reading.probability for r in readings))[::-1]
+    sure = result.confidence().set_index("kind")["probability"]
+    assert sure["tree"] == pytest.approx(readings[0].reading.probability, abs=1e-9)
+    np.testing.assert_allclose(sure["arc"], found[range(4), result.sentence.heads], atol=1e-6)
+    assert result.attachments("It")["probability"].sum() == pytest.approx(1, abs=1e-6)
+    with pytest.raises(LalkitError, match="dependencies alone"):
+        result.parser.parse("It rained.", require=["TOP(1,2)"])
+
+
+def test_readings_of_constituents_alone(constituency_parser):
+    parser = Parser.load(constituency_parser[0])
+    result = parser.parse(["It", "may", "rain", "here"])
+    readings = result.alternatives(9)
+    assert readings[0].sentence == result.sentence and len({r.to_ptb() for r in readings}) == 9
+    logs = [r.reading.log_probability for r in readings]
+    sure = result.confidence()
+    assert logs == sorted(logs)[::-1] and set(sure["kind"]) == {"span", "tag", "tree"}
+    assert sure.set_index("kind").loc["tree", "probability"] == pytest.approx(np.exp(logs[0]), rel=1e-6)
+    for _, (_, start, end, label, *_, p) in sure[sure["kind"] == "span"].iterrows():
+        price = parser.parse(result.sentence.words, require=[f"{label}({start + 1},{end})"]).price
+        assert np.exp(price.log_probability) >= p - 1e-6 and price.score == 0
+    with pytest.raises(LalkitError, match="constituents alone"):
+        result.attachments("It")
+
+
 def scores_of(labels, arcs):
     return SimpleNamespace(label_scores=labels, arc_scores=arcs)
 

@@ -37,7 +37,7 @@ from lalkit.chart import machine as memory
 from lalkit.chart.cky import FIRST_REAL, SUBHEAD
 from lalkit.chart.joint import JointTree, as_arrays, check_scores, check_weight
 from lalkit.chart.machine import compiled
-from lalkit.chart.sums import Temperature, inside, temperatures
+from lalkit.chart.sums import CLOSED, Temperature, inside, temperatures
 from lalkit.config import MOST_TREES
 from lalkit.errors import whole_number
 
@@ -90,8 +90,8 @@ def weighted(
     labels_forbidden[..., 0] = True  # no label is a case of its own
     labels_forbidden[range(n), range(1, n + 1), SUBHEAD] = labels_forbidden[0, n, :FIRST_REAL] = True
     labels[labels_forbidden] = -np.inf
-    closed = np.zeros((n + 1, n + 1), bool) if closed is None else closed.copy()
-    closed[0, n] = True  # the whole sentence has a label
+    closed = np.zeros((n + 1, n + 1), np.int8) if closed is None else closed.astype(np.int8)
+    closed[0, n] = max(closed[0, n], CLOSED)  # the whole sentence has a label
     return Scores(labels, np.where(arcs_forbidden, -np.inf, (1 - lam) * arcs), closed)
 
 

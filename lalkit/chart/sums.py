@@ -16,6 +16,10 @@ the head word, d the head word of a dependent, and + for the logarithm of a sum 
 and log Z = sum over h of (N(0, n, h), arc(h, root)). The second pass goes from the sentence down to the words, and shares the
 probability of every sum out among its terms. `readings` has the same charts with maxima instead of sums.
 
+One layer. Trees of constituents alone are the joint trees in which the first word of every constituent is its head. For arcs
+alone, labels weigh nothing, and a span of several words is a child N only where it is a dependent (`YIELD`): so the labelled
+spans are the full yields of words, and every projective tree counts once. See `of_one_layer`.
+
 Numbers. The charts hold logarithms. The inner loops multiply and add numbers that are divided by the largest one of their
 span. Where such a sum is so small that parts of it may have become 0, it is computed again with logarithms. So the
 probabilities are exact up to rounding, also if scores are -inf or very far apart.
@@ -39,6 +43,7 @@ from lalkit.errors import ScoreError, shown
 
 Temperature = float | tuple[float, float] | list[float]  # what scores are divided by; or those of labels and of arcs
 TINY = 1e-200  # a scaled sum below this is computed again with logarithms
+FREE, CLOSED, YIELD = range(3)  # spans: any item; only a child N; a child N only as a dependent
 LOWEST = -1e300  # the scale of a span that no tree has: the difference of two infinities would not be a number
 
 
@@ -85,19 +90,46 @@ def marginals_batch(
     temperature: Temperature = 1.0,
     threads: int | None = None,
     names: Sequence[str] | None = None,
+    task: str = "joint",
 ) -> list[Marginals]:
     """Return the probabilities of every (label_scores, arc_scores) pair.
 
-    lam, temperature: see `marginals`. threads, names: see `joint.decode_batch`.
+    lam, temperature: see `marginals`. threads, names: see `joint.decode_batch`. task: see `of_one_layer`.
     """
     weights = check_distribution(lam, temperature)
-    return map_sentences(partial(_marginals, weights), pairs, _bytes_needed, threads, names)
+    pairs = [of_one_layer(task, *pair) for pair in pairs]
+    return map_sentences(partial(_marginals, weights, task), pairs, _bytes_needed, threads, names)
 
 
-def _marginals(weights: tuple[float, float], label_scores: np.ndarray, arc_scores: np.ndarray, where: str) -> Marginals:
+def of_one_layer(task: str, label_scores: np.ndarray, arc_scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores whose joint trees are the trees of one layer, each once; for task 'joint' the scores as they are.
+
+    'dependencies': lam must be 0, and spans closed by `closed_spans`. 'constituents': lam must be 1; groups (<H>) are forbidden.
+    """
     n = len(arc_scores)
-    labels, names = np.zeros_like(label_scores), np.full((n + 1, n + 1), -np.inf)
-    closed = np.full((n + 1, n + 1), n == 1)
+    if task == "dependencies":
+        label_scores = np.zeros((n + 1, n + 1, FIRST_REAL + 1), arc_scores.dtype)
+        label_scores[range(n), range(1, n + 1), FIRST_REAL] = 0 if n == 1 else -np.inf
+        label_scores[..., SUBHEAD] = -np.inf
+    if task == "constituents":
+        label_scores, to_the_left = label_scores.copy(), np.tri(n, n + 1, dtype=bool)
+        to_the_left[:, 0] = np.arange(n) == 0
+        arc_scores = np.where(to_the_left, 0, -np.inf).astype(arc_scores.dtype)
+        label_scores[..., SUBHEAD] = -np.inf
+    return label_scores, arc_scores
+
+
+def closed_spans(task: str, n: int) -> np.ndarray:
+    """Return which spans are not free: [n+1, n+1]."""
+    closed = np.full((n + 1, n + 1), CLOSED if n == 1 else FREE, np.int8)
+    return closed if task != "dependencies" or n == 1 else YIELD * np.triu(np.ones_like(closed), 2)
+
+
+def _marginals(
+    weights: tuple[float, float], task: str, label_scores: np.ndarray, arc_scores: np.ndarray, where: str
+) -> Marginals:
+    n = len(arc_scores)
+    labels, names, closed = np.zeros_like(label_scores), np.full((n + 1, n + 1), -np.inf), closed_spans(task, n)
     _label_weights(label_scores, weights[0], labels, names)
     with np.errstate(invalid="ignore", over="ignore"):  # -inf forbids, also where the weight is 0
         arcs = np.where(arc_scores == -np.inf, -np.inf, arc_scores * np.float64(weights[1]))
@@ -224,13 +256,18 @@ def _product(a, b):
 
 @compiled
 def _choice(names, closed, i, j):
-    """Return three logarithms and a number of a span: L / U, N / L, the labels' part of N, and the other part of L."""
-    if closed[i, j]:
-        return names[i, j], 0.0, 0.0, 0.0
+    """Return three logarithms and two numbers of a span.
+
+    L / U, N / L, the labels' part of N; the other part of L, and N as the head child / L.
+    """
+    if closed[i, j] == CLOSED:
+        return names[i, j], 0.0, 0.0, 0.0, 1.0
+    if closed[i, j] == YIELD:
+        return 0.0, names[i, j], 0.0, 1.0, 0.0
     both = _log_add(0.0, names[i, j])
     if j - i == 1:
-        return both, 0.0, names[i, j] - both, 0.0
-    return both, names[i, j] - both, 0.0, math.exp(-both)
+        return both, 0.0, names[i, j] - both, 0.0, 1.0
+    return both, names[i, j] - both, 0.0, math.exp(-both), math.exp(names[i, j] - both)
 
 
 @compiled
@@ -240,8 +277,8 @@ def inside(names, arcs, closed):
     chart: [i, j, h] has R where h is inside (i, j), and D where h >= j. [j, i, h] has L and, where h < i, D.
     top: [i, j] is the highest of them, [j, i] is the scale of U. scaled: e^(chart - top[i, j]).
 
-    names: [n+1, n+1], the logarithm of the weight of all labels of a span. arcs: [n, n+1]. closed: [n+1, n+1], spans where
-    only a child N may stand, and where a single word needs a label (see `readings`). A sentence of one word must be closed.
+    names: [n+1, n+1], the logarithm of the weight of all labels of a span. arcs: [n, n+1]. closed: [n+1, n+1], FREE, YIELD, or
+    CLOSED, where a single word needs a label, too (see `readings`). A sentence of one word must be closed.
     """
     n = arcs.shape[0]
     chart, scaled, top = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n)), np.full((n + 1, n + 1), LOWEST)
@@ -260,13 +297,13 @@ def inside(names, arcs, closed):
             if j - i == 1:
                 top[j, i], both[i] = 0, 1
 
-            over, child, _, rest = _choice(names, closed, i, j)
+            over, child, _, rest, head = _choice(names, closed, i, j)
             after, before, highest = chart[i, j], chart[j, i], LOWEST
             for h in range(i, j):
                 exact = both[h] > TINY
                 content = top[j, i] + math.log(both[h]) if exact else _log_splits(chart, i, j, h, i + 1)
-                before[h], after[h] = content + over, content + over + child
-                share = math.exp(child) + rest * (right[h] / both[h]) if exact else 0.0
+                before[h], after[h] = content + over, content + over + child if head > 0 else -np.inf
+                share = head + rest * (right[h] / both[h]) if exact else 0.0
                 if rest > 0 and share > TINY:
                     after[h] = before[h] + math.log(share)
                 elif rest > 0:
@@ -306,8 +343,8 @@ def outside(names, arcs, closed, log_z, chart, scaled, top, arc_sums):
     arc_weights = np.exp(arcs[:, 1:] - highest_arc)
     for i in range(n):
         for j in range(n, i, -1):
-            over, child, name, rest = _choice(names, closed, i, j)
-            labelled, arc_scale = math.exp(child), math.exp(child + highest_arc)
+            over, child, name, rest, labelled = _choice(names, closed, i, j)
+            arc_scale = math.exp(child + highest_arc)
             left_scale, right_scale = math.exp(top[j, i] + over - top[i, j]), math.exp(top[j, i] - top[i, j])
             here[i:j], slopes[:] = 0, 0
             for h in range(n):
@@ -333,7 +370,8 @@ def outside(names, arcs, closed, log_z, chart, scaled, top, arc_sums):
                 if exact:
                     here[h] += before * labelled + after * (labelled * both / first)
                 else:
-                    here[h] += before * labelled + _part(after, chart[j, i, h] + child - chart[i, j, h])
+                    part = _part(after, chart[j, i, h] + child - chart[i, j, h]) if labelled > 0 else 0.0
+                    here[h] += before * labelled + part
                 below = here[h] + before * rest  # the probability of U
                 to_left[h] = below * (left_scale / both) if exact else 0.0
                 to_right[h] = to_left[h] + after * (right_scale / first) if exact else 0.0

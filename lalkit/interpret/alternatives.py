@@ -17,13 +17,13 @@ import numpy as np
 import torch
 
 from lalkit.chart.cky import SUBHEAD
-from lalkit.chart.constraints import ArcItem, Constraints, Item, TagItem, items_of
+from lalkit.chart.constraints import ArcItem, Constraints, Item, SpanItem, TagItem, items_of
 from lalkit.chart.joint import JointTree
 from lalkit.chart.readings import k_best, log_partition, structures, tree_score, weighted
-from lalkit.chart.sums import marginals_batch
+from lalkit.chart.sums import closed_spans, marginals_batch, of_one_layer
 from lalkit.config import MOST_TREES
 from lalkit.errors import ParameterError, checked, whole_number
-from lalkit.network.model import Model, Prediction, Scored, check_joint
+from lalkit.network.model import Model, Prediction, Scored, first_words
 from lalkit.network.vocabulary import Vocab
 from lalkit.treebank.tree import Sentence
 
@@ -79,7 +79,8 @@ class Reading:
 def tree_of(prediction: Prediction, vocab: Vocab) -> JointTree:
     """Return the joint tree of a parse, with the numbers of its labels."""
     spans = [(start, end, vocab.label_index[label], head) for start, end, label, head in prediction.spans]
-    return JointTree(prediction.score, spans, np.array(prediction.sentence.heads))
+    heads = prediction.sentence.heads or first_words(spans, len(prediction.sentence))
+    return JointTree(prediction.score, spans, np.array(heads))
 
 
 @checked
@@ -99,18 +100,21 @@ class Readings:
 
         Raises:
             ParameterError: The constraints contradict each other, or the sentence does not have these words.
-            LalkitError: The parser has one layer only, or reads the tags that constraints are to choose.
+            LalkitError: The parser does not have the layer of a constraint, or reads the tags that constraints are to choose.
         """
-        check_joint(model.config.model.task)
-        vocab, lam = model.vocab, model.config.train.lam
+        self.task, vocab, lam = model.config.model.task, model.vocab, model.lam
+        lacking = {"dependencies": SpanItem, "constituents": ArcItem}.get(self.task, ())
+        if wrong := [item for item in constraints.items if isinstance(item, lacking)]:
+            problem = f"the parser was trained on {self.task} alone"
+            raise ParameterError(problem, where=str(wrong[0]), remedy="Leave it out, or use a parser of both layers.")
         constraints.check(len(sentence), vocab.labels, vocab.tags)
         self.model, self.sentence, self.constraints = model.exact, sentence, constraints
         (self.scored,) = self.model.scores([sentence])
         self.state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        (scores,) = self.scored.arrays()
-        self.free = weighted(*scores, lam, where=sentence.where)
+        scores, usual = of_one_layer(self.task, *self.scored.arrays()[0]), closed_spans(self.task, len(sentence))
+        self.free = weighted(*scores, lam, usual, sentence.where)
         labels, arcs, closed = constraints.apply(*scores, vocab.labels)
-        self.scores = weighted(labels, arcs, lam, closed, sentence.where)
+        self.scores = weighted(labels, arcs, lam, np.maximum(usual, closed), sentence.where)
         self.tag_log_probability = self._choose_tags()
 
     def _choose_tags(self) -> float:
@@ -144,8 +148,8 @@ class Readings:
     @cached_property
     def arc_probabilities(self) -> np.ndarray:
         """The probability [words, words + 1] of every head of every word, among all trees; head 0 is the root."""
-        lam, temperature = self.model.config.train.lam, self.model.temperature
-        return marginals_batch(self.scored.arrays(), lam, temperature, threads=1)[0].arcs
+        temperature = self.model.temperature
+        return marginals_batch(self.scored.arrays(), self.model.lam, temperature, threads=1, task=self.task)[0].arcs
 
     @property
     def best(self) -> JointTree:
@@ -156,13 +160,20 @@ class Readings:
 
         Raises ParameterError if no tree obeys.
         """
-        trees = k_best(self.scores, k)
+        if self.task == "dependencies":  # spans say nothing, and arcs have many of them
+            k = whole_number("the number of trees", k, 1, 100 * MOST_TREES)
+            found = islice(structures(self.scores, range(len(self.sentence))), k)
+            trees = [tree._replace(spans=[]) for tree, _ in found]
+        else:
+            trees = k_best(self.scores, k)
         if not trees or self.tag_log_probability == -math.inf:
             problem = "no joint tree obeys these constraints"
             raise ParameterError(problem, where=str(self.constraints), remedy="Leave out one of them.")
         if self.constraints.items:
             return trees
         (first,) = self.model.decode(self.scored)
+        if self.task != "joint":
+            return trees
         first = first._replace(score=tree_score(self.scores, first.spans, first.heads))
         same = [(tree.spans, tree.heads.tolist()) == (first.spans, first.heads.tolist()) for tree in trees]
         return [first, *(tree for tree, is_first in zip(trees, same) if not is_first)][:k]
@@ -186,7 +197,7 @@ class Readings:
         best, *predictions = (self.prediction(tree) for tree in (self.best, *trees))
         divided = self.scores.divided(self.model.temperature)
         logs = [min(0.0, tree_score(divided, tree.spans, tree.heads) - self.log_partition) for tree in trees]
-        first, *items = (items_of(p.spans, p.sentence.heads) for p in (best, *predictions))
+        first, *items = (items_of(p.spans, p.sentence.heads or ()) for p in (best, *predictions))
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
 
     def alternatives(self, k: int, differ: Differ = "structure") -> list[Reading]:
@@ -204,11 +215,11 @@ class Readings:
             ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
         """
         k, best = whole_number("the number of trees", k, 1, MOST_TREES), self.best
-        if differ == "any":
+        if differ == "any" or self.task == "constituents":
             return self.readings(_distinct(self.trees, k))
         counted = [i for i, word in enumerate(self.sentence.words) if any(map(str.isalnum, word))]
         found = structures(self.scores, counted, best)
-        if differ == "labels":
+        if differ == "labels" and self.task == "joint":
             return self.readings(_distinct(partial(k_best, next(found)[1]), k))
         # At least 20, so that a smaller k gives the first of the same list.
         summed = [(log_partition(s.divided(self.model.temperature)), tree) for tree, s in islice(found, max(20, 2 * k))]
@@ -224,6 +235,9 @@ class Readings:
         import pandas as pd
 
         words, heads = self.sentence.words, prediction.sentence.heads
+        if heads is None:
+            problem = "the parser was trained on constituents alone: it gives no head words"
+            raise ParameterError(problem, remedy="Use a parser with dependencies.")
         first, last = self._place(phrase)
         outside = [word for word in range(first, last + 1) if not first <= heads[word - 1] <= last]
         if len(outside) != 1:

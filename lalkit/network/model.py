@@ -24,10 +24,10 @@ from torch import Tensor
 from torch.backends import mps
 
 from lalkit.chart import machine
-from lalkit.chart.cky import cky_batch
+from lalkit.chart.cky import SUBHEAD, cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
 from lalkit.chart.joint_torch import decode_batch_torch
-from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, temperatures
+from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, of_one_layer, temperatures
 from lalkit.config import Config
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, warn_once, whole_number
 from lalkit.network.batches import Collator, batches, usual
@@ -119,7 +119,7 @@ class Confidence:
     temperature: Temperature
     log_probability: float
     spans: tuple[float, ...]
-    arcs: tuple[float, ...]
+    arcs: tuple[float, ...] | None
     arc_labels: tuple[float, ...] | None = None
     tags: tuple[float, ...] | None = None
 
@@ -142,8 +142,8 @@ class Confidence:
         import pandas as pd
 
         rows = [("span", *span, p) for span, p in zip(spans, self.spans)]
-        rows += [("arc", i, i + 1, None, h, p) for i, (h, p) in enumerate(zip(sentence.heads, self.arcs))]
-        pairs = zip(sentence.arc_labels or (), sentence.heads, self.arc_labels or ())
+        rows += [("arc", i, i + 1, None, h, p) for i, (h, p) in enumerate(zip(sentence.heads or (), self.arcs or ()))]
+        pairs = zip(sentence.arc_labels or (), sentence.heads or (), self.arc_labels or ())
         rows += [("arc label", i, i + 1, *values) for i, values in enumerate(pairs)]
         tags = zip(sentence.tags or (), self.tags or ())
         rows += [("tag", i, i + 1, tag, None, p) for i, (tag, p) in enumerate(tags)]
@@ -229,6 +229,11 @@ class Model:
         return next(self.network.parameters()).device
 
     @property
+    def lam(self) -> float:
+        """The weight of labels: that of the config; 0 for dependencies alone, 1 for constituents alone."""
+        return {"dependencies": 0.0, "constituents": 1.0}.get(self.config.model.task, self.config.train.lam)
+
+    @property
     def exact(self) -> Model:
         """The same model, with scores in fp32."""
         return replace(self, precision="fp32")
@@ -273,13 +278,14 @@ class Model:
 
         threads: of the decoder on a CPU; None: as many as torch uses.
         """
-        output, task = scored.output, self.config.model.task
+        output, task, lam = scored.output, self.config.model.task, self.lam
         lengths, names = [len(s) for s in scored.sentences], [s.where for s in scored.sentences]
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
         if task == "constituents":
-            trees = zip(cky_batch(output.label_scores.float().cpu().numpy(), lengths, threads, names), lengths)
-            return [JointTree(t.score, [(*span, 0) for span in t.spans], np.zeros(n, np.int64)) for t, n in trees]
-        lam = 0.0 if task == "dependencies" else self.config.train.lam
+            charts = output.label_scores.float().cpu().numpy()
+            charts[..., SUBHEAD] = -1e9  # there are no groups
+            trees = zip(cky_batch(charts, lengths, threads, names), lengths)
+            return [JointTree(t.score, [(*s, 0) for s in t.spans], first_words(t.spans, n)) for t, n in trees]
         if not output.label_scores.is_cuda:
             return decode_batch(scored.arrays(), lam, threads, names)
         with undisturbed(self.device):
@@ -288,7 +294,7 @@ class Model:
 
     def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
         """Return those of all trees that belong to a batch, with the scores that they have now."""
-        lam, pairs = self.config.train.lam, zip((trees[place] for place in scored.places), scored.arrays())
+        lam, pairs = self.lam, zip((trees[place] for place in scored.places), scored.arrays())
         return [tree._replace(score=joint_score(*pair, tree.spans, tree.heads, lam)) for tree, pair in pairs]
 
     def predictions(
@@ -315,7 +321,6 @@ class Model:
             trees: The tree of each sentence, whose score is computed again; None: the best trees.
         """
         if probabilities:
-            check_joint(self.config.model.task)
             try:
                 temperatures(self.temperature)
             except ValueError as error:
@@ -412,7 +417,7 @@ def assemble(
     arcs = tuple(map(vocab.arc_labels.__getitem__, labels[:n])) if vocab.arc_labels else None
     spans = tuple([JOINT_SPAN((i, j, label_of[k], h)) for i, j, k, h in tree.spans])
     if config.task == "constituents":
-        spans = tuple(span for span in spans if span.label != GROUP)
+        spans = tuple(span._replace(head=0) for span in spans)
     layers: dict = {"tags": names, "id": sentence.id, "text": sentence.text, "rows": sentence.rows}
     if config.task != "dependencies":
         layers["constituents"] = tuple([SPAN((i, j, label)) for i, j, label, _ in spans if label != GROUP])
@@ -435,19 +440,30 @@ def confidences(
         arc_label_scores: [B, N, arc labels], for the heads of the trees: see `arc_labels`.
         threads: Threads of the CPU; None: one per core.
     """
-    lam, temperature, pairs = model.config.train.lam, model.temperature, scored.arrays()
+    lam, temperature, task = model.lam, model.temperature, model.config.model.task
+    pairs = [of_one_layer(task, *pair) for pair in scored.arrays()]
     names, given = [sentence.where for sentence in scored.sentences], model.config.model.tag_input == "given"
     best = [torch.softmax(s, -1).amax(-1).tolist() for s in (arc_label_scores, scored.output.tag_scores)]
     results, weights = [], check_distribution(lam, temperature)
-    sums = marginals_batch(pairs, lam, temperature, threads=threads, names=names)
+    sums = marginals_batch(pairs, lam, temperature, threads=threads, names=names, task=task)
     for b, (pair, tree, m) in enumerate(zip(pairs, trees, sums)):
+        tree = tree._replace(spans=[]) if task == "dependencies" else tree
         n, log = len(tree.heads), weighted_score(*pair, tree.spans, tree.heads, *weights) - m.log_partition
         spans = tuple(min(1.0, float(m.labels[i, j, k])) for i, j, k, _ in tree.spans)
         arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
+        arcs = None if task == "constituents" else arcs
         known = model.vocab.arc_labels, model.vocab.tags and not (given and scored.sentences[b].tags)
         labels, tags = (tuple(p[b][:n]) if there else None for p, there in zip(best, known))
         results.append(Confidence(temperature, min(0.0, log), spans, arcs, labels, tags))
     return results
+
+
+def first_words(spans: Sequence[tuple], n: int) -> np.ndarray:
+    """Return the heads of n words, if the first word of each constituent is its head: [n], from 1. spans: from the top down."""
+    heads = np.zeros(n, np.int64)
+    for start, end, *_ in spans:
+        heads[start + 1 : end] = start + 1
+    return heads
 
 
 def joint_score(label_scores: np.ndarray, arc_scores: np.ndarray, spans, heads, lam: float) -> float:

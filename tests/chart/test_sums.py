@@ -1,5 +1,9 @@
 """Probabilities of joint trees and the log-partition: against enumeration, and a slow twin."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +11,8 @@ import torch
 from lalkit.chart import machine
 from lalkit.chart.joint import decode
 from lalkit.chart.sums import marginals, marginals_batch
-from lalkit.errors import ScoreError, TooLongError
+from lalkit.errors import ScoreError, TooLongError, TreebankError
+from lalkit.treebank.tree import check_heads
 from tests.chart.charts import LAMBDAS, random_chart
 from tests.reference import inside_literal
 from tests.reference import joint_enumeration as reference
@@ -76,6 +81,45 @@ def test_probabilities_add_up(n, size):
     np.testing.assert_allclose(result.arcs.sum(1), 1, atol=1e-9)
     spans = result.labels[..., 1:].sum(-1)
     np.testing.assert_allclose(result.head_words.sum(-1), spans, atol=1e-9)
+
+
+def projective_trees(n: int) -> Iterator[tuple[int, ...]]:
+    for heads in product(range(n + 1), repeat=n):
+        with suppress(TreebankError):
+            check_heads(heads)
+            yield heads
+
+
+def bracketings(i: int, j: int, whole: tuple[int, int]) -> Iterator[tuple]:
+    """Yield every set of nested spans of the words i..j, without a span over the whole."""
+    if i == j:
+        yield ()
+        return
+    yield from bracketings(i + 1, j, whole)
+    for k in range(i + 1, j + 1):
+        for inner in bracketings(i, k, (i, k)) if (i, k) != whole else ():
+            yield from (((i, k), *inner, *rest) for rest in bracketings(k, j, whole))
+
+
+@pytest.mark.parametrize("task", ["dependencies", "constituents"])
+@pytest.mark.parametrize("n", range(1, 7))
+def test_trees_of_one_layer_are_counted_once(task, n):
+    rng = np.random.default_rng(n)
+    for size in (1, 30):
+        labels, arcs = (size * scores for scores in random_chart(rng, n, 4, "real"))
+        (found,) = marginals_batch([(labels, arcs)], 1.0 * (task == "constituents"), 2.0, task=task)
+        if task == "dependencies":
+            trees = [[(d, h) for d, h in enumerate(heads)] for heads in projective_trees(n)]
+            weights, probabilities = arcs / 2, found.arcs
+        else:
+            trees = [[(0, n), *spans] for spans in bracketings(0, n, (0, n))]
+            weights, probabilities = np.logaddexp.reduce(labels[..., 2:] / 2, -1), found.labels[..., 1:].sum(-1)
+        logs = np.array([sum(weights[part] for part in tree) for tree in trees])
+        assert found.log_partition == pytest.approx(np.logaddexp.reduce(logs), abs=1e-9)
+        expected = np.zeros(weights.shape)
+        for tree, log in zip(trees, logs):
+            expected[tuple(zip(*tree))] += np.exp(log - found.log_partition)
+        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-9)
 
 
 def test_numbers_that_become_0_without_logarithms_are_not_lost():
