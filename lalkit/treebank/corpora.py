@@ -24,7 +24,7 @@ import shutil
 import tempfile
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, zip_longest
@@ -35,7 +35,7 @@ from lalkit.errors import CorpusError, TreebankError, checked, warn_once
 from lalkit.files import in_utf8, write_text
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.foreign import annotation, check_format
-from lalkit.treebank.head_words import Arcs, Heads, Rules
+from lalkit.treebank.head_words import Heads, Rules
 from lalkit.treebank.text import with_text
 from lalkit.treebank.tree import UNARY, Node, Sentence, Span
 from lalkit.treebank.tree import escape as escape_brackets
@@ -48,7 +48,7 @@ SHOWN = 10  # sentences of a treebank that a notebook displays
 CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
 CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
 MIXED = re.compile(
-    r"([^:*@]+)(?:@heads=([^:*@]+))?(?:@drop=([^:*@]+))?(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?"
+    r"([^:*@]+(?:@heads=[^:*@]+)?(?:@drop=[^:*@]+)?)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?"
 )
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 HEADS = Heads()
@@ -148,26 +148,27 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
-    parts = parts_of(name, task)
-    one_file = not split and len(parts) == 1 and os.path.isfile(parts[0].name)
+    parts, one_file = parts_of(name, task), not split and os.path.isfile(name.partition("@")[0])
     if split not in SPLITS and not one_file:
         remedy = f"The splits are {', '.join(SPLITS)}. Only one file has none: Treebank.load('own.conllu')."
         raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
     sentences, problems, notes = [], [], []
     for part in parts:
-        folder = Path(part.name) if one_file else find(part.name)
+        base, *options = part.name.split("@") if not os.path.isdir(part.name) else [part.name]
+        how, read = dict(option.split("=", 1) for option in options), []
+        folder = Path(base) if one_file else find(base)
         if folder is None:
-            raise missing(part.name)
-        heads, read = Heads(Rules(Path(part.heads)) if part.heads else None), []
-        reading = Reading(part.task, heads, part.drop)
-        for item in read_file(folder, reading) if one_file else _read(part.name, folder, split, reading):
+            raise missing(base)
+        heads = Heads(Rules(Path(how["heads"])) if "heads" in how else None)
+        reading = Reading(part.task, heads, how["drop"].split(",") if "drop" in how else ())
+        for item in read_file(folder, reading) if one_file else _read(base, folder, split, reading):
             if isinstance(item, Sentence):
                 read.append(item)
             elif lenient or part.task == "dependencies":
                 problems.append(item)
             else:
                 raise item
-        where, layer = f"{part.name} {split}".strip(), part.task
+        where, layer = f"{base} {split}".strip(), part.task
         if heads.guessed:
             notes.append(TreebankError(heads.guessed, NO_RULES, where=where))
             if task == "dependencies":
@@ -189,22 +190,20 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
 class Part(NamedTuple):
     """One treebank of a mixture, the task whose layers are used, and how often an epoch of training sees its sentences.
 
-    heads: a file of head rules. drop: tags and words that are no words of the text.
+    name: with the options of the reading, @heads=FILE and @drop=ID,CODE.
     """
 
     name: str
     task: str
     times: float
-    heads: str = ""
-    drop: frozenset[str] = frozenset()
 
 
 class Reading(NamedTuple):
     """How the files of a treebank are read: the task, the head rules, and the tags and words to leave out."""
 
     task: str = "joint"
-    heads: Callable[[Node], Arcs] = HEADS
-    drop: frozenset[str] = frozenset()
+    heads: Heads = HEADS
+    drop: Collection[str] = ()
 
 
 def parts_of(treebank: str, task: str = "joint") -> list[Part]:
@@ -212,19 +211,18 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
 
     LAYER, constituents or dependencies, is the one layer to use; without it, all layers. TIMES is how often an epoch sees the
     sentences: with 0.5 it sees half of them, and the next epoch sees other ones (`check.Lessons`). A folder is never split.
-    After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags (`foreign.without`).
+    After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags.
     """
     if os.path.isdir(treebank):
         return [Part(treebank, task, 1.0)]
     parts = []
     for text in treebank.split("+"):
         match = MIXED.fullmatch(text.strip())
-        name, heads, drop, layer, times = match.groups() if match else ("",) * 5
+        name, layer, times = match.groups() if match else ("", "", "")
         if not match or (layer and task not in ("joint", layer)) or not 0 < float(times or 1) <= 1000:
             remedy = "Write NAME, NAME:constituents or NAME:dependencies; then perhaps *0.5 (half of it) or *2 (twice)."
             raise CorpusError(f"cannot use {text!r} for the task {task}", remedy, where=treebank)
-        dropped = frozenset(drop.split(",")) if drop else frozenset()
-        parts.append(Part(name, layer or task, float(times or 1), heads or "", dropped))
+        parts.append(Part(name, layer or task, float(times or 1)))
     return parts
 
 
@@ -245,7 +243,7 @@ def build(
     gold: conllu.Dependencies | None = None,
     id: str = "",
     unwrap: tuple[str, ...] = (),
-    rules: Callable[[Node], Arcs] | None = HEADS,
+    rules: Heads | None = HEADS,
     place: str = "",
     free_arcs: bool = False,
 ) -> Sentence:
@@ -313,7 +311,7 @@ def read_files(
         arcs = list(conllu.scan_conll(check_format(brackets.read_text(gold), gold, trees=False), str(gold)))
     items: list = [(getattr(item, "line", 0), None) for item in arcs]
     if trees:
-        items = list(brackets.scan_trees(check_format(_text(trees), trees, trees=True), str(trees), plain))
+        items = list(brackets.scan_trees(_text(trees), str(trees), plain))
         read = (item for item in arcs if isinstance(item, conllu.Dependencies))
         free_arcs |= conllu.is_universal(label for item in read for label in item.labels or ())
         arcs = arcs if gold and both else [None] * len(items)
@@ -345,7 +343,7 @@ def _text(trees: Path) -> str:
         if not re.match(LICENSED["ctb"][0], trees.name):
             raise
         text = brackets.read_text(trees, "gb18030")
-    return MARKUP.sub("", text)
+    return MARKUP.sub("", check_format(text, trees, trees=True))
 
 
 def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence:

@@ -133,15 +133,18 @@ LOOKS = {
 }
 
 
-# What running text may have between its paragraphs that is not words.
+# What text may have between its sentences that is not words.
 NOT_PROSE = {
+    "a table (CSV)": (
+        rb"[A-Za-z_]\w*(?:[,;\t][A-Za-z_]\w*)+\r?\n[^\n]*[,;\t]", 'In Python: parser.parse_all(pandas.read_csv(FILE)["text"])',
+    ),
     "subtitles": (
         rb"(?:WEBVTT[^\n]*\s+)?(?:\d+\s*\n)?(?:\d+:)?\d+:\d+[,.]\d+ +-->",
         "Leave out the numbers and times: grep -vE -e '-->|^WEBVTT|^[0-9]+\\s*$' FILE > NEW",
     ),
     "a text with front matter": (rb"---\s*\n(?:[^\n]*\n)*?---\s*\n", "Leave it out: sed '1d;2,/^---/d' FILE > NEW"),
     "mail with quoted lines": (rb"(?ms).*?^>.*?^>", "Take the marks away: sed 's/^[> ]*//' FILE > NEW"),
-}
+}  # fmt: skip
 FILE_NAME = re.compile(
     r"(?i)(?!\w+://|www\.)[^\s@]+\.(?:te?xt|md|rst|tex|log|conllu?|trees?|ptb|mrg|jsonl?|[ct]sv|xml|html?|pdf|docx?|rtf|odt|gz|zip)"
     r"|(?:\.{0,2}|~)/\S*\w"
@@ -160,7 +163,7 @@ def check_names(texts: Iterable[str]) -> None:
 
 def check_look(first: bytes, form: str, place: str) -> None:
     """Raise TreebankError if the first bytes of a file are those of another kind of file than its form."""
-    for kind, (look, remedy) in (LOOKS | NOT_PROSE if form == "text" else LOOKS).items():
+    for kind, (look, remedy) in (LOOKS | NOT_PROSE if form in ("text", "raw") else LOOKS).items():
         if re.match(look, first.removeprefix(b"\xef\xbb\xbf")) and (form != "conllu" or kind != "CoNLL-U"):
             raise TreebankError(f"this is {kind}, not {form}", remedy, where=place)
 

@@ -1,0 +1,79 @@
+"""Treebanks in the wild, a small made-up file of each kind: what `data check`, `train --dry-run` and `evaluate` say."""
+
+import pytest
+
+from lalkit.errors import LalkitError, warn_once
+from lalkit.treebank.corpora import CORPORA, find, load
+from lalkit.treebank.foreign import annotation
+from tests.command import lalkit
+
+FRENCH = "( (SENT (NP (DET Le) (NC chat)) (VN (CLR se) (V repose)) (PP (P sur) (NP (DET un) (NC toit))) (PONCT .)) )\n"
+ICELANDIC = (
+    "( (IP-MAT (NP-SBJ (PRO-N Hún-hún)) (VBDI sá-sjá) (CP-THT (C 0) (IP-SUB (NP-SBJ *con*) (VBDI kom-koma))) (. .-.))"
+    " (ID 2026.OWN,.1))\n( (CODE <heading>))\n"
+)
+OF_2009 = "1\tIt\tit\tit\tPRP\tPRP\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\n2\trained\train\train\tVBD\tVBD\t_\t_\t0\t0\tROOT\tROOT\tY\train.01\n\n"
+RULES = "[heads]\nSENT VN | last | VN V\nNP | last | NC\nPP | first | P\n\n[groups]\nnever | PONCT\n"
+ALONE = "a parser of constituents alone is trained"
+# File, text, switches; what `data check` says, what `train --dry-run` says (None: that it can be trained), its exit code
+KINDS = {
+    "French": ("trees", FRENCH, "", "100% of the constituents (NP PP VN SENT) have no head rule", ALONE, 0),
+    "French with rules": ("trees", FRENCH, "--heads rules.txt", "1 sentences read, 0 problems, 0 without", "weights", 0),
+    "Icelandic": ("trees", ICELANDIC, "", "words are numbers and notes of the editors: ID CODE", "--drop-tags CODE,ID", 0),
+    "its traces": ("trees", ICELANDIC, "", "2 words are traces and other empty elements: 0 *con*", "--drop-tags traces", 0),
+    "its lemmas": ("trees", ICELANDIC, "--drop-tags ID,CODE,traces", "3 words have their lemma", ALONE, 0),
+    "sentiment": ("trees", "(3 (2 (2 The) (2 film)) (4 (2 is) (4 (2 so) (3 good))))\n", "", "of the constituents (4 2 3) have no head rule", ALONE, 0),
+    "words in brackets": ("trees", "(S (NN (Kera)) (VP (VB (is))))\n", "", "2 words stand in brackets of their own", "sed", 2),
+    "other labels": ("trees", "(S (NP@1 (DT A) (NN b)) (VP^S (VB is) (ADJP*OC (JJ c) (JJ d))))\n", "",
+                     "3 constituents have labels of another program: NP@1 VP^S ADJP*OC", "sed", 0),
+    "NeGra export": ("trees", "%% Word\n#FORMAT 3\n#BOS 1 1 0 1\nDas\tART\t--\tNK\t500\n", "", "export format of NeGra", "treetools", 2),
+    "discbracket": ("trees", "(S (NP (DT 0=The) (NN 2=end)) (VP (VB 1=is)))\n", "", "discbracket", "discodop", 2),
+    "TIGER-XML": ("trees", "<?xml version='1.0'?>\n<corpus id='x'>\n", "", "XML, such as TIGER-XML", "brackets", 2),
+    "without words": ("conllu", "1\t_\t_\tX\tX\t_\t0\troot\t_\t_\n\n", "", "all 1 words are missing", "Add the words", 2),
+    "CoNLL-2009": ("conllu", OF_2009, "", "is CoNLL-2009", "--task", 2),
+    "OntoNotes": ("conllu", "#begin document (a/b); part 000\nx 0 0 It PRP (S*) -\n", "", "CoNLL-2012", ".parse", 2),
+    "trees as rows": ("conllu", FRENCH, "", "trees in a file of dependencies", ".trees", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_treebank_in_the_wild_is_understood_or_refused(kind, tiny_parser, tmp_path):
+    suffix, text, switches, says, in_training, code = KINDS[kind]
+    warn_once.cache_clear()
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.{suffix}").write_text(text, encoding="utf-8")
+    (tmp_path / "rules.txt").write_text(RULES)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / f"one.{suffix}").write_text(text, encoding="utf-8")
+    for place in (tmp_path, f"own/one.{suffix}"):
+        _, out, err = lalkit("data", "check", place, *switches.split(), cwd=tmp_path)
+        assert says in out + err and (out + err).count(says) <= 2, out + err
+    warn_once.cache_clear()
+    options = ["--treebank", tmp_path, *switches.split()]
+    trained, out, err = lalkit("train", *options, "--preset", "tiny", "--dry-run", cwd=tmp_path)
+    assert trained == code and in_training in out + err and (says in err or "problems" in says), out + err
+    evaluated, out, err = lalkit("evaluate", tiny_parser, *options, cwd=tmp_path)
+    assert evaluated == (code if kind != "CoNLL-2009" else 0) and "Traceback" not in err
+    assert ("uas" in out) == (kind in ("French with rules", "CoNLL-2009")), "no score against heads that were guessed"
+
+
+def test_a_wrong_line_of_rules_is_named(tmp_path):
+    (tmp_path / "own.trees").write_text(FRENCH)
+    for text, place in (("[heads]\nNP | middle | NC\n", "line 2"), ("NP | last | NC\n", "line 1"), ("[arcs]\n", "rules.txt")):
+        (tmp_path / "rules.txt").write_text(text)
+        with pytest.raises(LalkitError, match=f"rules.txt.*{place}|{place}: there are no head rules"):
+            load(f"{tmp_path}/own.trees@heads={tmp_path}/rules.txt", "")
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sample", "ptb-sample", "craft", "ewt", "gum", "masc"])
+def test_no_treebank_of_english_is_taken_for_another_language(name, caplog):
+    from lalkit.api import Parser
+    from lalkit.treebank.text import is_unlearned
+
+    parser, treebank = Parser.load("en"), load(name, "dev", lenient=True)
+    assert find(name) and name in CORPORA and not treebank.notes and not [*annotation(treebank)]
+    for start in range(0, len(treebank), 300):
+        assert not is_unlearned(treebank[start : start + 300], parser.common, parser.model.collator.pieces)
+    assert parser.common and not caplog.text
