@@ -37,7 +37,15 @@ from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
 from lalkit.treebank.text import (
-    COMMON, Form, is_unlearned, normalise, one_sentence, read_sentence, read_sentences, read_text, script,
+    COMMON,
+    Form,
+    is_unlearned,
+    normalise,
+    one_sentence,
+    read_sentence,
+    read_sentences,
+    read_text,
+    script,
 )  # fmt: skip
 from lalkit.treebank.tree import Node, Sentence, in_order
 

@@ -131,7 +131,8 @@ def test_all_readings_of_dependencies_alone(dependency_parser):
         found[range(4), reading.sentence.heads] += reading.reading.probability
     np.testing.assert_allclose(found, result.arc_probabilities(), rtol=0, atol=1e-6)
     assert found.sum() == pytest.approx(4, abs=1e-9)
-    assert [r.reading.probability for r in result.alternatives(99)] == sorted((r.reading.probability for r in readings))[::-1]
+    probabilities = [reading.reading.probability for reading in result.alternatives(99)]
+    assert probabilities == sorted(probabilities)[::-1] and len(probabilities) == len(readings)
     sure = result.confidence().set_index("kind")["probability"]
     assert sure["tree"] == pytest.approx(readings[0].reading.probability, abs=1e-9)
     np.testing.assert_allclose(sure["arc"], found[range(4), result.sentence.heads], atol=1e-6)

@@ -144,7 +144,6 @@ def run(
 
 
 @models.callback(invoke_without_command=True)
-@options.on_terminal
 def models_list(context: typer.Context, json_: options.Json = None) -> None:
     """List the shipped parsers with their scores.
 
@@ -217,7 +216,7 @@ def data_fetch(name: str) -> None:
     Example: lalkit data fetch ptb-sample
 
     Args:
-        name: The corpus: ptb-sample, craft or sinica.
+        name: The corpus: ptb-sample or sinica.
     """
     from lalkit.treebank.corpora import fetch
 

@@ -181,7 +181,9 @@ def parse(
     device: options.Device = "auto",
     replace: options.Replace = False,
 ) -> None:
-    """Parse text of any size. An empty line stays an empty line in PTB output; other forms leave it out. Each sentence has a tree.
+    """Parse text of any size. Each sentence has a tree.
+
+    An empty line stays an empty line in PTB output; other forms leave it out.
 
     Example: lalkit parse "Select the person driving." --to conllu
 

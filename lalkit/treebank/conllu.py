@@ -178,9 +178,7 @@ def _new_rows(sentence: Sentence, number: int) -> Iterator[str]:
         yield "\t".join([str(i + 1), word, *"_" * 7, "SpaceAfter=No" if i in touching else "_"])
 
 
-def _filled(
-    sentence: Sentence, rows: Iterable[str], comments: Sequence[str], notes: Sequence[str]
-) -> Iterator[str]:
+def _filled(sentence: Sentence, rows: Iterable[str], comments: Sequence[str], notes: Sequence[str]) -> Iterator[str]:
     """Yield lines with the columns and comments of a sentence. notes: what MISC gets, too, for each word."""
     rows, ours = list(rows), [f"# {comment}" for comment in comments]
     if sentence.constituents is not None:

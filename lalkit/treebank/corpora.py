@@ -20,9 +20,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
-import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -45,14 +42,13 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
-CRAFT_ARCHIVE = "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.zip"
-CRAFT_PARTS = ("/articles/ids/", "/structural-annotation/treebank/penn/", "/structural-annotation/dependency/conllx/")
-MIXED = re.compile(
-    r"([^:*@]+(?:@heads=[^:*@]+)?(?:@drop=[^:*@]+)?)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?"
-)
+GET_CRAFT = "git clone --depth 1 --branch v5.0.2 https://github.com/UCDenver-ccp/CRAFT"
+MIXED = re.compile(r"([^:*@]+(?:@heads=[^:*@]+)?(?:@drop=[^:*@]+)?)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 HEADS = Heads()
-NO_RULES = "Give rules for this annotation (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
+NO_RULES = (
+    "Give rules for this annotation (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
+)
 logger = logging.getLogger(__name__)
 
 
@@ -306,7 +302,7 @@ def read_files(
     Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`; arcs of Universal Dependencies are free.
     plain: see `brackets.scan_trees`.
     """
-    both, arcs = reading.task != "constituents", []
+    both, arcs = reading.task != "constituents", list[Any]()
     if gold and (both or not trees):
         arcs = list(conllu.scan_conll(check_format(brackets.read_text(gold), gold, trees=False), str(gold)))
     items: list = [(getattr(item, "line", 0), None) for item in arcs]
@@ -357,7 +353,7 @@ def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence
 
 def read_file(file: Path, reading: Reading = Reading()) -> Sentences:  # noqa: B008
     """Yield the sentences of one file: of dependencies if its name ends with .conllu or .conll, else of trees."""
-    pair = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
+    pair: tuple = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
     return read_files(*pair, in_utf8(file.stem), reading)
 
 
@@ -470,8 +466,8 @@ def _licensed(name: str) -> Callable[[Path, str, Reading, str], Sentences]:
 def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bool = False) -> dict[str, dict]:
     """Read a copy of a licensed treebank, and write a folder with {train,dev,test}.trees and .conllu files with the heads.
 
-    To train on other dependencies of the same sentences, put CoNLL-X files in the place of these. A copy with one file a part, one
-    tree a line, needs no import: name its files train.trees, dev.trees and test.trees.
+    To train on other dependencies of the same sentences, put CoNLL-X files in the place of these. A copy with one file a part,
+    one tree a line, needs no import: name its files train.trees, dev.trees and test.trees.
 
     Args:
         name: a name in `LICENSED`.
@@ -529,7 +525,6 @@ CORPORA = {
     "sinica": Corpus("nltk", ("sinica_treebank",), _sinica),
 }
 NAMES = tuple(CORPORA)
-BY_HAND = ("ewt", "gum", "masc")  # lalkit cannot download these
 
 
 def _read(name: str, folder: Path, split: str, reading: Reading) -> Sentences:
@@ -558,7 +553,7 @@ def shipped() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder into which `lalkit data fetch` puts corpora."""
+    """Return the folder in which lalkit looks for corpora without LALKIT_DATA."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lalkit"
 
 
@@ -594,9 +589,11 @@ def missing(name: str) -> CorpusError:
         if os.path.isfile(name):
             remedy = "One file has no parts: leave the split out, or put the file into a folder as test.trees."
         return CorpusError(f"there is no treebank {name!r}", remedy=remedy)
-    remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA / LALKIT_DATA to the folder that has it)"
-    if base in BY_HAND:
+    remedy = f"Get it with: lalkit data fetch {name}   (or set NLTK_DATA to the folder that has it)"
+    if CORPORA[base].home == "local":
         remedy = f"Put it into a folder {base} of a folder that LALKIT_DATA names: data/README.md says how."
+    if base == "craft":
+        remedy = f"Get it with: {GET_CRAFT} {cache_folder() / base}   (or set LALKIT_DATA to the folder that has it)"
     return CorpusError(f"the corpus {base} is not on this machine", remedy=remedy)
 
 
@@ -606,36 +603,19 @@ def missing(name: str) -> CorpusError:
 def fetch(name: str) -> Path:
     """Return the folder of a corpus, and download it first if it is not here yet. Raises CorpusError if that fails."""
     if find(name) is None:
-        if name in BY_HAND or name not in CORPORA:
+        if name not in CORPORA or CORPORA[name].home != "nltk":
             raise missing(name)
-        try:
-            if CORPORA[name].home == "nltk":
-                import nltk
+        import nltk
 
-                nltk.download([*CORPORA[name].needs], quiet=True, raise_on_error=True)
-            elif name == "craft":
-                _fetch_craft(cache_folder() / "craft")
+        try:
+            nltk.download([*CORPORA[name].needs], quiet=True, raise_on_error=True)
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             remedy = "Is this machine online, and its disk not full? Try again, or see data/README.md."
             raise CorpusError(f"{name} could not be downloaded ({error})", remedy=remedy) from None
     if folder := find(name):
         return folder
-    remedy = f"Delete it in {cache_folder()} or in NLTK's folder, and fetch it again."
+    remedy = "Delete it in NLTK's folder, and fetch it again."
     raise CorpusError(f"{name} was downloaded but is not complete", remedy=remedy)
-
-
-def _fetch_craft(target: Path) -> None:
-    if target.exists():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        archive = Path(scratch) / "craft.zip"
-        with urllib.request.urlopen(CRAFT_ARCHIVE, timeout=60) as source, archive.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
-        with zipfile.ZipFile(archive) as members:
-            names = members.namelist()
-            members.extractall(scratch, [name for name in names if any(part in name for part in CRAFT_PARTS)])
-        (Path(scratch) / names[0].split("/")[0]).replace(target)  # CRAFT-5.0.2
 
 
 # ------------------------------------------------------------------------------------------ constituents of a parser

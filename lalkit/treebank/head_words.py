@@ -2,8 +2,8 @@
 
 In each constituent one child is the head child. The head words of the other children depend on the head word of the head
 child. So the result is one projective tree, and each constituent has exactly one word whose head is outside it. A joint tree
-needs just this. The rules stand in english_rules.txt and chinese_rules.txt, with the meaning of every arc label. A file of the same
-form has the rules of another language (`--heads FILE`, see book/treebanks.md): only its table `heads` is needed.
+needs just this. The rules stand in english_rules.txt and chinese_rules.txt, with the meaning of every arc label. A file of the
+same form has the rules of another language (`--heads FILE`, see book/treebanks.md): only its table `heads` is needed.
 
 **Head children.** A rule searches the children of a constituent from one side. It lists ranks of categories, the best rank
 first, and takes the first child of the best rank that is present. Categories inside one rank are equal. Coordination needs no
@@ -44,7 +44,7 @@ COMMAS = frozenset({",", ":"})
 BETWEEN = frozenset("`` '' -LRB- -RRB- RB ADVP PRN INTJ".split())  # may stand next to the comma or coordinator
 # The tables of a file of rules, and the number of cells in their rows.
 CELLS = {"groups": 2, "labels": 2, "heads": 3, "roles": 2, "roles of the parent": 2, "arcs": 5, "alike": 1}
-FORM = "Rules stand in tables as in lalkit/treebank/english_rules.txt: [heads], then lines such as NP | last | NOUN > NP."
+FORM = "Rules stand in tables as in lalkit/treebank/english_rules.txt: [heads], then lines like NP | last | NOUN > NP."
 # Of the constituents with several children, the share without a rule: 4 % in the worst part of an English treebank (CRAFT, dev),
 # 25 % in the worst ten sentences in a row, 56 % for English rules on Chinese trees.
 MOST_UNKNOWN = 1 / 3
@@ -207,7 +207,7 @@ ENGLISH, CHINESE = (
 class Heads:
     """Derive the dependencies of trees by rules, and count the constituents whose head no rule names.
 
-    rules: None for the Chinese rules where a tree is Chinese, else the English ones. A tree is Chinese if all its tags are tags of
+    rules: None for the Chinese rules where a tree is Chinese, else the English ones. A tree is Chinese if all its tags are those of
     the Chinese Treebank, and at least one tag is found in no other tag set, or most words are Chinese.
     """
 

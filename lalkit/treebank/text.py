@@ -337,8 +337,8 @@ def is_unlearned(sentences: Iterable[Sentence], common: Collection[str], pieces:
     """Return whether a text is hardly in the language that a parser learned, by two signs that together separate them.
 
     Few of its words are common ones, and a word has many sub-words: 1.5 or more, while English has 1.1 to 1.2 (CRAFT 1.6) and
-    the other languages of PUD 1.7 to 2.2. No treebank of English has both signs, nor any 300 sentences of one; of single sentences
-    3 % have (CRAFT), or 1 % (the others), and over half of those in another language.
+    the other languages of PUD 1.7 to 2.2. No treebank of English has both signs, nor any 300 sentences of one; of single
+    sentences 3 % have (CRAFT), or 1 % (the others), and over half of those in another language.
 
     common: the commonest words of what the parser learned. pieces: gives the sub-words of each word.
     """
@@ -392,7 +392,8 @@ def split_sentences(text: str) -> list[str]:
             start = max(end, flat.find(part, end))
             end = start + len(part)
             before = paragraph[slice(*places[-1])] if places else ""
-            if places and not (any(map(str.isalnum, part)) and any(map(str.isalnum, before))) or NO_END.fullmatch(before):
+            whole = all(any(map(str.isalnum, piece)) for piece in (before, part))
+            if places and not whole or NO_END.fullmatch(before):
                 start, _ = places.pop()
             places.append((start, end))
         parts += [paragraph[start:end] for start, end in places]

@@ -1,8 +1,5 @@
 """Reading named treebanks, folders and mixtures: what is read, what a parser learns from, and the errors for wrong files."""
 
-import io
-import urllib.request
-import zipfile
 from collections import Counter
 from dataclasses import replace
 from operator import eq
@@ -196,7 +193,7 @@ def empty_machine(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
-    [("ptb-sample", "data fetch ptb-sample"), ("sinica", "data fetch sinica"), ("craft", "data fetch craft"),
+    [("ptb-sample", "data fetch ptb-sample"), ("sinica", "data fetch sinica"), ("craft", "git clone .*CRAFT"),
      ("gum/news", "LALKIT_DATA"), ("ewt", "LALKIT_DATA"), ("masc", "LALKIT_DATA"), ("nowhere", "ptb-sample")],
 )  # fmt: skip
 def test_a_missing_corpus_says_how_to_get_it(name, remedy, empty_machine):
@@ -204,30 +201,9 @@ def test_a_missing_corpus_says_how_to_get_it(name, remedy, empty_machine):
         load(name, "train")
 
 
-def archive(*leave_out):
-    members = {"articles/ids/craft-ids-train.txt": "7\n", "structural-annotation/treebank/penn/7.tree": TREE,
-               "structural-annotation/dependency/conllx/7.conll": ROWS, "articles/txt/7.txt": "The end"}  # fmt: skip
-    raw = io.BytesIO()
-    with zipfile.ZipFile(raw, "w") as file:
-        for name, text in members.items():
-            if not any(part in name for part in leave_out):
-                file.writestr(f"CRAFT-1/{name}", text)
-    return io.BytesIO(raw.getvalue())
-
-
-def test_craft_is_unpacked_where_the_reader_looks(empty_machine, monkeypatch):
-    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: archive())
-    found = fetch("craft")
-    assert sorted(p.name for p in found.rglob("*") if p.is_file()) == ["7.conll", "7.tree", "craft-ids-train.txt"]
-    assert load("craft", "train").sentences[0].arc_labels == ("DET", "SBJ", "ROOT")
-    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: pytest.fail("it is here already"))
-    assert fetch("craft") == found
-
-
-@pytest.mark.parametrize("name", ["craft", "ptb-sample", "sinica"])
+@pytest.mark.parametrize("name", ["ptb-sample", "sinica"])
 def test_fetching_without_a_network(name, empty_machine, monkeypatch):
-    for place in (urllib.request, nltk.downloader):
-        monkeypatch.setattr(place, "urlopen", Mock(side_effect=OSError("offline")))
+    monkeypatch.setattr(nltk.downloader, "urlopen", Mock(side_effect=OSError("offline")))
     with pytest.raises(CorpusError, match="could not be downloaded .*offline"):
         fetch(name)
 

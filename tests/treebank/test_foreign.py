@@ -12,7 +12,10 @@ ICELANDIC = (
     "( (IP-MAT (NP-SBJ (PRO-N Hún-hún)) (VBDI sá-sjá) (CP-THT (C 0) (IP-SUB (NP-SBJ *con*) (VBDI kom-koma))) (. .-.))"
     " (ID 2026.OWN,.1))\n( (CODE <heading>))\n"
 )
-OF_2009 = "1\tIt\tit\tit\tPRP\tPRP\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\n2\trained\train\train\tVBD\tVBD\t_\t_\t0\t0\tROOT\tROOT\tY\train.01\n\n"
+OF_2009 = (
+    "1\tIt\tit\tit\tPRP\tPRP\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\n"
+    "2\trained\train\train\tVBD\tVBD\t_\t_\t0\t0\tROOT\tROOT\tY\train.01\n\n"
+)
 RULES = "[heads]\nSENT VN | last | VN V\nNP | last | NC\nPP | first | P\n\n[groups]\nnever | PONCT\n"
 ALONE = "a parser of constituents alone is trained"
 # File, text, switches; what `data check` says, what `train --dry-run` says (None: that it can be trained), its exit code
@@ -22,11 +25,13 @@ KINDS = {
     "Icelandic": ("trees", ICELANDIC, "", "words are numbers and notes of the editors: ID CODE", "--drop-tags CODE,ID", 0),
     "its traces": ("trees", ICELANDIC, "", "2 words are traces and other empty elements: 0 *con*", "--drop-tags traces", 0),
     "its lemmas": ("trees", ICELANDIC, "--drop-tags ID,CODE,traces", "3 words have their lemma", ALONE, 0),
-    "sentiment": ("trees", "(3 (2 (2 The) (2 film)) (4 (2 is) (4 (2 so) (3 good))))\n", "", "of the constituents (4 2 3) have no head rule", ALONE, 0),
+    "sentiment": ("trees", "(3 (2 (2 The) (2 film)) (4 (2 is) (4 (2 so) (3 good))))\n", "",
+                  "of the constituents (4 2 3) have no head rule", ALONE, 0),
     "words in brackets": ("trees", "(S (NN (Kera)) (VP (VB (is))))\n", "", "2 words stand in brackets of their own", "sed", 2),
     "other labels": ("trees", "(S (NP@1 (DT A) (NN b)) (VP^S (VB is) (ADJP*OC (JJ c) (JJ d))))\n", "",
                      "3 constituents have labels of another program: NP@1 VP^S ADJP*OC", "sed", 0),
-    "NeGra export": ("trees", "%% Word\n#FORMAT 3\n#BOS 1 1 0 1\nDas\tART\t--\tNK\t500\n", "", "export format of NeGra", "treetools", 2),
+    "NeGra export": ("trees", "%% Word\n#FORMAT 3\n#BOS 1 1 0 1\nDas\tART\t--\tNK\t500\n", "",
+                     "export format of NeGra", "treetools", 2),
     "discbracket": ("trees", "(S (NP (DT 0=The) (NN 2=end)) (VP (VB 1=is)))\n", "", "discbracket", "discodop", 2),
     "TIGER-XML": ("trees", "<?xml version='1.0'?>\n<corpus id='x'>\n", "", "XML, such as TIGER-XML", "brackets", 2),
     "without words": ("conllu", "1\t_\t_\tX\tX\t_\t0\troot\t_\t_\n\n", "", "all 1 words are missing", "Add the words", 2),
@@ -59,7 +64,8 @@ def test_a_treebank_in_the_wild_is_understood_or_refused(kind, tiny_parser, tmp_
 
 def test_a_wrong_line_of_rules_is_named(tmp_path):
     (tmp_path / "own.trees").write_text(FRENCH)
-    for text, place in (("[heads]\nNP | middle | NC\n", "line 2"), ("NP | last | NC\n", "line 1"), ("[arcs]\n", "rules.txt")):
+    wrong = {"[heads]\nNP | middle | NC\n": "line 2", "NP | last | NC\n": "line 1", "[arcs]\n": "rules.txt"}
+    for text, place in wrong.items():
         (tmp_path / "rules.txt").write_text(text)
         with pytest.raises(LalkitError, match=f"rules.txt.*{place}|{place}: there are no head rules"):
             load(f"{tmp_path}/own.trees@heads={tmp_path}/rules.txt", "")
