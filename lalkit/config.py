@@ -82,7 +82,7 @@ LAYERS: dict[str, tuple[type, type]] = {}  # layers of users by name: the layer 
 
 
 class LayerConfig(Settings):
-    """The config of a layer of a user, in the place of the paper's layer: its name, `layer`, heads, d_out and what else it has."""
+    """The config of a layer of a user, in the place of the paper's layer: its name, layer, heads, d_out and others of its own."""
 
 
 def register_layer(name: str, layer: type, config: type) -> None:

@@ -207,8 +207,8 @@ ENGLISH, CHINESE = (
 class Heads:
     """Derive the dependencies of trees by rules, and count the constituents whose head no rule names.
 
-    rules: None for the Chinese rules where a tree is Chinese, else the English ones. A tree is Chinese if all its tags are those of
-    the Chinese Treebank, and at least one tag is found in no other tag set, or most words are Chinese.
+    rules: None for the Chinese rules where a tree is Chinese, else the English ones. A tree is Chinese if all its tags are
+    those of the Chinese Treebank, and at least one tag is found in no other tag set, or most words are Chinese.
     """
 
     def __init__(self, rules: Rules | None = None):
