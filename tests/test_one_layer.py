@@ -1,7 +1,6 @@
 """Parsers of one layer: dependencies alone (UD), constituents alone. What cannot be had is said plainly."""
 
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.network.model import Model, Scored
+from lalkit.network.parser import ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.training import loop
 from lalkit.training.loop import Training, estimate, quality, train
@@ -158,7 +158,8 @@ def test_readings_of_constituents_alone(constituency_parser):
 
 
 def scores_of(labels, arcs):
-    return SimpleNamespace(label_scores=labels, arc_scores=arcs)
+    nothing = torch.empty(0)
+    return ParserOutput(labels, arcs, nothing, [], (nothing, nothing), nothing, nothing, None)
 
 
 def model_of(task, lam=0.5):

@@ -1,6 +1,6 @@
 """Ship parsers: choose a run and write its card, add a precision to a card, fit and measure temperatures, and build wheels.
 
-    python tools/ship.py card runs/news-1 runs/news-2 --name en-news --for newswire    the parser of the best run, into data/models
+    python tools/ship.py card runs/news-1 runs/news-2 --name en-news --for newswire      the best run's parser, into data/models
     python tools/ship.py precision en-news bf16                              its scores in a lower precision, into its card
     python tools/ship.py calibrate runs/first --treebank sample              fit its temperature on the dev part
     python tools/ship.py reliability en-news --out runs/reliability.png      are its probabilities right?
