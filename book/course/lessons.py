@@ -1,4 +1,4 @@
-"""Check answers to the exercises that end the lessons in notebooks/, without giving them away: `check("02.1", answer)`.
+"""Check answers to the exercises that end the lessons in notebooks/, without giving them away: `check("01.3", answer)`.
 
 It is the mechanism of the graded exercises (checks.py) without points: one line, no error, and no answer. The right answers are
 computed by lalkit, with the defaults of the lesson, and stand nowhere as numbers. Where an exercise has many right answers (a
@@ -7,6 +7,7 @@ parse, scores, a query), the check tries out what was asked for.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import itertools
 import math
@@ -17,6 +18,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pandas as pd
 import torch
@@ -42,7 +44,7 @@ EXERCISES: dict[str, Judge] = {}  # number of an exercise -> the function that r
 
 
 def check(number: str, answer: Any) -> None:
-    """Print one line about the answer to an exercise. number: of the lesson and the exercise, for example "02.1"."""
+    """Print one line about the answer to an exercise. number: of the lesson and the exercise, for example "01.3"."""
     if number in EXERCISES:
         report(number, lambda: EXERCISES[number](answer))
     else:
@@ -172,6 +174,64 @@ def check_alone(answer):
     need(equal == len(gold), said, "Give results or result.to_ptb().")
 
 
+@cache
+def changed_trees(*names: str) -> int:
+    """Return how many sentences of our test part get another tree inside some blocks, the outer one first."""
+    parser, gold = lalkit.load("en-news"), lalkit.Treebank.load("sample", "test")
+    blocks = {
+        "one head": lambda: parser.without(heads=[head for head in range(64) if head != 3]),
+        "outer": lambda: parser.patched({"label_attention.contexts": torch.zeros_like}),
+        "inner": lambda: parser.without(heads=[3]),
+    }
+    before = parser.parse_all(gold)
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            stack.enter_context(blocks[name]())
+        return int(lalkit.compare(before, parser.parse_all(gold)).differs.sum())
+
+
+@exercise("00.4", "Count the rows whose head_label is not SBAR.", of="clauses")
+def other_heads():
+    """Return the number of clauses whose top head belongs to another label."""
+    return int((clauses()["head_label"] != "SBAR").sum())
+
+
+@cache
+def clauses() -> pd.DataFrame:
+    """Return the SBARs of our test part with their top heads."""
+    return lalkit.load("en-news-glass").explain(lalkit.Treebank.load("sample", "test")).of("SBAR").top()
+
+
+@cache
+def errors_of(name: str) -> pd.DataFrame:
+    """Return the errors of a parser in our test part."""
+    return lalkit.load(name).errors(lalkit.Treebank.load("sample", "test"))
+
+
+@exercise("00.5", "Compare with the parses of the whole parser, sentence by sentence.", of="sentences")
+def one_head():
+    """Return the number of sentences that get another tree with one head."""
+    return changed_trees("one head")
+
+
+@exercise("00.6")
+def check_nested(answer):
+    """Check the numbers of sentences with another tree: the outer block alone, the inner one alone, both."""
+    three = isinstance(answer, (list, tuple)) and len(answer) == 3
+    need(three, "it must be three numbers.", "Give (outer, inner, both).")
+    blocks = {"the outer block alone": ["outer"], "the inner block alone": ["inner"], "both blocks": ["outer", "inner"]}
+    for given, (name, inside) in zip(answer, blocks.items()):
+        need_number(given, "sentences")
+        hint = "Compare each run with the parser without blocks."
+        compare(given, changed_trees(*inside), f"the number for {name}", hint)
+
+
+@exercise("00.7", 'Filter by the column head_word, exactly "of".', of="errors")
+def errors_of_of():
+    """Return the number of errors with the head word "of"."""
+    return int((errors_of("en-news")["head_word"] == "of").sum())
+
+
 POOL = Sentence(
     ("the", "very", "old", "swimming", "pool"), ("DT", "RB", "JJ", "NN", "NN"), ((0, 5, "NP"),), (5, 3, 5, 5, 0)
 )
@@ -197,8 +257,6 @@ def check_chain(answer):
     need(tuple(answer) in chains, "our treebank has no such chain.", remedy)
 
 
-# ---------------------------------------------------------------- 02: measuring
-
 BIRDS = Sentence(
     ("We", "watched", "birds", "with", "binoculars", "."),
     ("PRP", "VBD", "NNS", "IN", "NNS", "."),
@@ -209,14 +267,14 @@ BIRDS = Sentence(
 CALLS = "the number of the first call", "the number of the second call"
 
 
-@exercise("02.1", "Read skipped in the summary of both calls.", *CALLS)
+@exercise("01.3", "Read skipped in the summary of both calls.", *CALLS)
 def skipped():
     """Return the numbers of skipped sentences: with the tags of gold, and with the tags of the parse."""
     parse = replace(BIRDS, tags=(*BIRDS.tags[:5], "NN"))
     return [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
 
 
-@exercise("02.2")
+@exercise("01.4")
 def check_two_parses(answer):
     """Check a parse with the right heads and a low F1, and one with an F1 of 100 and a wrong head."""
     order = (("first", "uas", "f1"), ("second", "f1", "uas"))
@@ -447,65 +505,56 @@ def check_interval(answer):
         need(near, f"the interval for p = {p} and n = {n} is too {what}.", remedy)
 
 
-# ---------------------------------------------------------------- 10, 12: parses and their probabilities
+# ---------------------------------------------------------------- 10, 12: probabilities
 
 
 @cache
-def changed_trees(*names: str) -> int:
-    """Return how many sentences of our test part get another tree inside some blocks, the outer one first."""
-    parser, gold = lalkit.load("en-news"), lalkit.Treebank.load("sample", "test")
-    blocks = {
-        "one head": lambda: parser.without(heads=[head for head in range(64) if head != 3]),
-        "outer": lambda: parser.patched({"label_attention.contexts": torch.zeros_like}),
-        "inner": lambda: parser.without(heads=[3]),
-    }
-    before = parser.parse_all(gold)
-    with contextlib.ExitStack() as stack:
-        for name in names:
-            stack.enter_context(blocks[name]())
-        return int(lalkit.compare(before, parser.parse_all(gold)).differs.sum())
+def reader() -> lalkit.Parser:
+    """Return the parser of notebook 10."""
+    return lalkit.load("en")
 
 
-@exercise("10.1", "Count the rows whose head_label is not SBAR.", of="clauses")
-def other_heads():
-    """Return the number of clauses whose top head belongs to another label."""
-    return int((clauses()["head_label"] != "SBAR").sum())
+def prefix(words: Sequence[str]) -> tuple[np.ndarray, float]:
+    """Return the probabilities of all arcs of some words, and log Z."""
+    readings = reader().readings(Sentence(tuple(words)))
+    return readings.arc_probabilities, readings.log_partition
 
 
+@exercise("10.1")
+def check_garden_path(answer):
+    """Check a garden path and its control, with the ambiguous and the disambiguating word."""
+    four = isinstance(answer, (tuple, list)) and len(answer) == 4 and all(isinstance(part, str) for part in answer)
+    need(four, "it must be four texts.", "Give (sentence, control, ambiguous, disambiguating).")
+    path, control, *two = (part.split() for part in answer)
+    for words, name in ((path, "the sentence"), (control, "the control")):
+        once = all(len(word) == 1 and words.count(word[0]) == 1 for word in two)
+        need(once, f"one of the two words does not stand once in {name}.", "Copy them as they are written there.")
+    ambiguous, last = (word[0] for word in two)
+    later = 0 <= path.index(ambiguous) < path.index(last)
+    need(later, "the ambiguous word must come first.", "Give (sentence, control, ambiguous, disambiguating).")
+    table = pd.read_csv(repository() / "data/sample/garden-paths.csv")
+    need(answer[0] not in {*table["sentence"]}, "this is a sentence of the lesson.", "Write one of your own.")
+    (before, low), (after, high) = (prefix(path[: path.index(last) + more]) for more in (0, 1))
+    one, two = (arcs[path.index(ambiguous), before[path.index(ambiguous)].argmax()] for arcs in (before, after))
+    need(one > 0.8, f"before that word the early reading has only {one:.2f}.", "Make the first reading easier.")
+    need(two < 0.5, f"after that word the early reading still has {two:.2f}.", "Take a word that rules it out.")
+    rise = np.diff([prefix(control[: control.index(last) + more])[1] for more in (0, 1)])[0]
+    need(high - low < rise, "log Z rises less in the control.", "Does the control take the ambiguity away?")
+
+
+@exercise("10.2", "The head with the largest effect, forward or backward; both numbers count from 0.", "layer", "head")
 @cache
-def clauses() -> pd.DataFrame:
-    """Return the SBARs of our test part with their top heads."""
-    return lalkit.load("en-news-glass").explain(lalkit.Treebank.load("sample", "test")).of("SBAR").top()
-
-
-@cache
-def errors_of(name: str) -> pd.DataFrame:
-    """Return the errors of a parser in our test part."""
-    return lalkit.load(name).errors(lalkit.Treebank.load("sample", "test"))
-
-
-@exercise("10.2", "Compare with the parses of the whole parser, sentence by sentence.", of="sentences")
-def one_head():
-    """Return the number of sentences that get another tree with one head."""
-    return changed_trees("one head")
-
-
-@exercise("10.3")
-def check_nested(answer):
-    """Check the numbers of sentences with another tree: the outer block alone, the inner one alone, both."""
-    three = isinstance(answer, (list, tuple)) and len(answer) == 3
-    need(three, "it must be three numbers.", "Give (outer, inner, both).")
-    blocks = {"the outer block alone": ["outer"], "the inner block alone": ["inner"], "both blocks": ["outer", "inner"]}
-    for given, (name, inside) in zip(answer, blocks.items()):
-        need_number(given, "sentences")
-        hint = "Compare each run with the parser without blocks."
-        compare(given, changed_trees(*inside), f"the number for {name}", hint)
-
-
-@exercise("10.5", 'Filter by the column head_word, exactly "of".', of="errors")
-def errors_of_of():
-    """Return the number of errors with the head word "of"."""
-    return int((errors_of("en-news")["head_word"] == "of").sum())
+def tracing() -> tuple[int, int]:
+    """Return the layer and the head of MiniLM that carry most from "rested" to "hunted"."""
+    hunted, rested = (f"While the man {verb} the deer ran".split() for verb in ("hunted", "rested"))
+    points = [f"pretrained.{layer}.contexts" for layer in range(6)]
+    saved, effects = reader().activations([rested], points)[0], {}
+    for (layer, point), head in itertools.product(enumerate(points), range(12)):
+        with reader().patched({point: saved[point]}, heads=[head]):
+            arcs, _ = prefix(hunted)
+        effects[layer, head] = np.log(arcs[5, 7] / arcs[5, 4])
+    usual = np.log(np.divide(*prefix(hunted)[0][5, [7, 4]]))
+    return max(effects, key=lambda place: abs(effects[place] - usual))
 
 
 LABELLED = "the number of trees with three labels", "the number of trees with four labels"
@@ -558,42 +607,6 @@ def sinica():
     f1 = table[(table["measure"] == "f1") & (table["system"] == "paper's layer")].astype({"value": float})
     means = f1.groupby("what")["value"].mean()
     return means["as trained"] - means["uniform attention"]
-
-
-# ---------------------------------------------------------------- 14: probes
-
-
-def three_words(answer: Any) -> AttentionView:
-    """Return the system of notebook 14 with three words, +1, +1 and -1, and these weights."""
-    weights = floats(answer)
-    need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
-    shares = (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6
-    need(shares, "they are no weights.", "They must be 0 or more, with the sum 1.")
-    values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
-    return linear_view(torch.tensor(weights)[None, None, None], values, read)
-
-
-@exercise("14.1")
-def check_erasures(answer):
-    """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
-    for weights, fast in zip(pair(answer, "weights", "weights"), (True, False)):
-        view, which = three_words(weights), "first" if fast else "second"
-        orders = [torch.tensor(order).double()[None, None, None] for order in itertools.permutations(range(3))]
-        shares = [float(erasure_flip(view, order).fraction) for order in orders]
-        alike = f"all orders are alike for the {which} weights."
-        need(min(shares) < max(shares), alike, "Which erasures change the decision?")
-        faster = f"another order is {'' if fast else 'not '}faster for the {which} weights."
-        need((float(erasure_flip(view).fraction) == min(shares)) == fast, faster, "Try all six orders.")
-
-
-@exercise("14.2")
-def check_largest_change(answer):
-    """Check weights that some permutation changes as much as any weights can be changed."""
-    weights = three_words(answer).weights.flatten()
-    outputs = torch.sigmoid(1 - 2 * weights)
-    change = float((outputs - outputs[2]).abs().max())
-    said = f"the largest TVD of these weights is {change:.3f}; others reach more."
-    need(change > math.tanh(0.5) - 1e-6, said, "Between which two places should the weights differ most?")
 
 
 # ---------------------------------------------------------------- 15: tables of runs
@@ -660,6 +673,39 @@ def check_supported(answer):
         "there is no such model.",
         f"Choose from: {', '.join(means.index)}.",
     )
+
+
+def three_words(answer: Any) -> AttentionView:
+    """Return the system of notebook 17 with three words, +1, +1 and -1, and these weights."""
+    weights = floats(answer)
+    need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
+    shares = (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6
+    need(shares, "they are no weights.", "They must be 0 or more, with the sum 1.")
+    values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
+    return linear_view(torch.tensor(weights)[None, None, None], values, read)
+
+
+@exercise("17.4")
+def check_erasures(answer):
+    """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
+    for weights, fast in zip(pair(answer, "weights", "weights"), (True, False)):
+        view, which = three_words(weights), "first" if fast else "second"
+        orders = [torch.tensor(order).double()[None, None, None] for order in itertools.permutations(range(3))]
+        shares = [float(erasure_flip(view, order).fraction) for order in orders]
+        alike = f"all orders are alike for the {which} weights."
+        need(min(shares) < max(shares), alike, "Which erasures change the decision?")
+        faster = f"another order is {'' if fast else 'not '}faster for the {which} weights."
+        need((float(erasure_flip(view).fraction) == min(shares)) == fast, faster, "Try all six orders.")
+
+
+@exercise("17.5")
+def check_largest_change(answer):
+    """Check weights that some permutation changes as much as any weights can be changed."""
+    weights = three_words(answer).weights.flatten()
+    outputs = torch.sigmoid(1 - 2 * weights)
+    change = float((outputs - outputs[2]).abs().max())
+    said = f"the largest TVD of these weights is {change:.3f}; others reach more."
+    need(change > math.tanh(0.5) - 1e-6, said, "Between which two places should the weights differ most?")
 
 
 @exercise(
@@ -775,17 +821,81 @@ def check_most_alike(answer):
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
 
 
-# ---------------------------------------------------------------- 20, 21b, 24: the layer, probes, and what measures say
+# ---------------------------------------------------------------- 20: the layer and the decoder
 
 
-@exercise("20.2", "Each row: one over the number of words, and 0 behind the end of the sentence.")
-def uniform_rows():
-    """A function of (attention [B, heads, N, N], mask [B, N]) returns uniform attention of the same shape."""
-    cases = []
-    for sizes in ((4, 2), (5, 1, 3)):
-        mask = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
-        shape = (len(sizes), 2, max(sizes), max(sizes))
-        attention = (torch.ones(shape) * torch.arange(1.0, max(sizes) + 1)).masked_fill(~mask[:, None, None], 0)
-        truth = (mask / mask.sum(1, keepdim=True))[:, None, None].expand(shape)
-        cases.append(((attention / attention.sum(-1, keepdim=True), mask), truth))
-    return cases
+def step(number: str, function: Callable) -> Callable:
+    """Check a gap of a lesson. Return the function, or that of the solution while the gap is open or wrong."""
+    is_open = "NotImplementedError" in getattr(function, "__code__", check.__code__).co_names
+    if not is_open and report(number, lambda: EXERCISES[number](function)):
+        return function
+    solutions = nbformat.read(repository() / "book/solutions/20_build_it.ipynb", as_version=4).cells
+    source = "\n\n".join(cell.source for cell in solutions if cell.cell_type == "code")
+    nodes = [node for node in ast.parse(source).body if getattr(node, "name", "") == function.__name__]
+    exec(compile(ast.Module(nodes, []), "solution", "exec"), names := function.__globals__)
+    print(f"{number}: " + "the gap is open. " * is_open + "The lesson continues with the function of the solution.")
+    return names[function.__name__]
+
+
+def by_layer(words: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+    """Return logits and evidence [words, 3], and the sums inside all spans of lalkit's layer [words + 1, words + 1, 3]."""
+    logits, evidence = torch.randn(2, words, 3, generator=torch.Generator().manual_seed(words), dtype=torch.float64)
+    layer, zero = lalkit.SpanLabelAttention({"boundary": "glass"}, 1, 0, 4, 0.0), torch.zeros(1, words, 3)
+    return logits, evidence, layer.chart((logits[None], evidence[None], zero.double(), zero.double()))[0, ..., 1:]
+
+
+@exercise("20.1", "A softmax over the rows i to j - 1, for each label alone; then the weighted sum of the evidence.")
+def inside():
+    """A function of (logits, evidence, start, end) returns the sum inside a span for every label."""
+    logits, evidence, sums = by_layer(5)
+    return [((logits, evidence, i, j), sums[i, j].numpy()) for i, j in ((0, 5), (1, 3), (2, 3), (3, 5))]
+
+
+@exercise("20.2", "The first row belongs to the span of one word. Compare each row with your function of step 1.")
+def inside_from():
+    """A function of (logits, evidence, start) returns the sums inside all spans with this start."""
+    logits, evidence, sums = by_layer(6)
+    return [((logits, evidence, i), sums[i, i + 1 :].numpy()) for i in (0, 2, 5)]
+
+
+def charts() -> list[np.ndarray]:
+    """Return scores of one, two, four and six words with three labels, and 0 for the empty label."""
+    sizes, rng = (1, 2, 4, 6), np.random.default_rng(3)
+    return [rng.normal(-0.4, 1, (n + 1, n + 1, 4)) * [0, 1, 1, 1] for n in sizes]
+
+
+@exercise(
+    "20.3", "Add the best label and the best split, and give no empty labels. The whole sentence has a real label."
+)
+def best_tree():
+    """A function of scores returns the score of the best tree and its constituents."""
+    trees = cky_batch([np.insert(chart, 1, -1e4, axis=2) for chart in charts()], threads=1)
+    found = [(tree.score, {(i, j, label - 1) for i, j, label in tree.spans}) for tree in trees]
+    return [((chart,), dict(zip(("the score", "the constituents"), one))) for chart, one in zip(charts(), found)]
+
+
+@exercise("20.4")
+def check_margin(answer):
+    """Check a function of (scores, gold) that returns the margin loss, with its gradient."""
+    need_kind(answer, Callable, "It must be a function.")
+
+    def truth(scores, gold):
+        """Return the loss by lalkit, whose label 1 is that of a group."""
+        chart = torch.cat([scores[..., :1], torch.full_like(scores[..., :1], -1e4), scores[..., 1:]], dim=-1)
+        return span_margin_loss(chart[None], [len(scores) - 1], [[(i, j, k + 1) for i, j, k in gold]])
+
+    def slope(loss):
+        """Return a function that returns the gradient of a loss."""
+
+        def gradient(scores, gold):
+            """Return the gradient for all labels but the empty one."""
+            scores = scores.clone().requires_grad_()
+            return torch.autograd.grad(loss(scores, gold), scores)[0][..., 1:]
+
+        return gradient
+
+    cases = [(torch.tensor(chart), [(0, len(chart) - 1, 2), (0, 1, 1)]) for chart in charts()[1:]]
+    hint = "Did you add 1 to the empty label, too, where gold has a constituent?"
+    compare(answer, [(case, truth(*case).numpy()) for case in cases], ANSWER, hint)
+    slopes = [(case, slope(truth)(*case).numpy()) for case in cases]
+    compare(slope(answer), slopes, "the gradient of your answer", "Which scores of the tensor are in the two sums?")
