@@ -100,7 +100,7 @@ def _patch(
     except LalkitError:
         raise
     except Exception as error:
-        problem = f"the function at {name!r} raised {shown(error)}"
+        problem = f"the function at {name!r} raised {type(error).__name__}{shown(error.args)}"
         raise ParameterError(problem, remedy="Mend it; it must not parse with the parser that it changes.") from error
     try:
         new = torch.as_tensor(given)
