@@ -387,7 +387,7 @@ def split_sentences(text: str) -> list[str]:
 
     parts = []
     for paragraph in re.split(r"\n\s*\n", text):
-        flat, end, places = re.sub(r"[\r\n]", " ", paragraph), 0, []
+        flat, end, places = re.sub(r"[\r\n\ud800-\udfff]", " ", paragraph), 0, []
         for part in filter(None, map(str.strip, segment("en", flat))):
             start = max(end, flat.find(part, end))
             end = start + len(part)
