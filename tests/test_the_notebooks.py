@@ -106,7 +106,8 @@ def test_a_notebook_asks_before_it_shows_and_ends_with_exercises(path):
 # The notebooks by hand (01 to 06) and 17 hold assertions that stop them where a loop and lalkit differ.
 RUNS = {
     "primer": ({"number": 3}, "labels.csv attention.png"),
-    "00_quickstart": ({"parser": "PAPER", "sentence": "The clerk counted ballots", "second": "PAPER", "third": "SPAN", "heads": [0, 1]},
+    "00_quickstart": ({"parser": "PAPER", "sentence": "The clerk counted ballots", "second": "PAPER", "third": "SPAN",
+                          "heads": [0, 1]},
                       "joint_tree.svg joint_tree_arcs.csv scores_sample_dev.csv top_heads.csv hits.csv"),
     "01_trees_and_measures": ({"sentence": 2, "rounds": 300, "tests": 20}, "bells.trees exchanges.png power.png"),
     "03_scores_by_hand": ({"paper": "PAPER", "sentence": "She saw old friends", "label": "NP"},
@@ -129,7 +130,8 @@ RUNS = {
     "15_ablation_tables": ({"table": "TMP/two.yml", "profile": "five-minutes", "folder": "TMP/sweep",
                             "parsers": ["en-news", "en-news-span"]}, "cells.csv runs.csv seeds.png claims.csv spread.csv"),
     "17_transparent_lstm": ({"profile": "five-minutes", "data": ["subjectivity"], "models": ["vanilla", "diversity"],
-                             "seeds": [1], "train": 120, "test": 30, "epochs": 1, "folder": "TMP/runs", "parser": "PAPER"}, "known.csv parser.csv"),
+                             "seeds": [1], "train": 120, "test": 30, "epochs": 1, "folder": "TMP/runs",
+                             "parser": "PAPER"}, "known.csv parser.csv"),
     "18_summarization_heads": ({"profile": "five-minutes", "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5,
                                 "test": 6, "epochs": 1, "ablated": 3, "folder": "TMP/runs"}, ""),
     "19_three_systems": ({"profile": "five-minutes", "parsers": ["tiny=PAPER"], "sentences": 2,

@@ -4,7 +4,6 @@ import json
 import logging
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
