@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 
 from lalkit.errors import ModelError, shown
 from lalkit.files import parse_json
@@ -120,18 +120,17 @@ def register_layer(name: str, layer: type, config: type) -> None:
     Raises:
         ModelError: The name or the config cannot be used.
     """
-    remedy = "Write @dataclass(frozen=True), and give all its fields defaults, among them heads and d_out."
-    fields = {f.name for f in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else set()
-    if not (isinstance(name, str) and name.isidentifier() and name != "none"):
-        raise ModelError(f"{shown(name)} cannot be the name of a layer", remedy="Give a Python name, such as mine.")
-    if not {"heads", "d_out"} <= fields or "layer" in fields:
-        raise ModelError(f"{shown(config)} cannot be the config of a layer", remedy=remedy)
+    remedy = "Give a Python name, a class, and a @dataclass(frozen=True) with heads, d_out and defaults for all fields."
     try:
         known = [("layer", Literal[name], field(default=name))]  # type: ignore[valid-type]
         settings = dataclasses.make_dataclass(config.__name__, known, bases=(config, LayerConfig), frozen=True)
-        settings()
-    except TypeError as error:
-        raise ModelError(f"{shown(config)} cannot be the config of a layer: {error}", remedy=remedy) from None
+        _forms(settings)
+        possible = name.isidentifier() and name != "none" and "layer" not in get_type_hints(config)
+        if not (possible and callable(layer) and min(settings().heads, settings().d_out) >= 1):
+            raise TypeError("a name is not possible, it cannot be called, or a size is below 1")
+    except (AttributeError, TypeError, NameError, PydanticUserError) as error:
+        problem = f"{shown(name)} with {shown(config)} cannot be registered as a layer: {error}"
+        raise ModelError(problem, remedy=remedy) from None
     LAYERS[name] = layer, settings
 
 
@@ -268,7 +267,10 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
                 value = {"layer": value}
             value = parse_json(value, nan=True) if isinstance(value, str) else value
             if section is LabelAttentionConfig and isinstance(value, dict) and "layer" in value:
-                section = _registered(value["layer"], where)
+                if (layer := str(value["layer"])) not in LAYERS:
+                    remedy = "Import the module that defines it, and call lalkit.register_layer before."
+                    raise ModelError(f"{where} is the layer {layer!r}, which is not registered here", remedy=remedy)
+                section = LAYERS[layer][1]
             return value if isinstance(value, (section, LayerConfig)) else from_dict(section, value, where)
         return adapter.validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
@@ -276,14 +278,6 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
     except ValueError as error:
         problem = f'{error}. Give none, or JSON such as {{"d_key": 32}}'
     raise ModelError(f"{where} is {shown(value)}", remedy=f"{problem}.")
-
-
-def _registered(name: Any, where: str) -> type:
-    """Return the config of a layer of a user. Raises ModelError if it is not registered."""
-    if not isinstance(name, str) or name not in LAYERS:
-        remedy = "Import the module that defines it, and call lalkit.register_layer before."
-        raise ModelError(f"{where} is the layer {shown(name)}, which is not registered here", remedy=remedy)
-    return LAYERS[name][1]
 
 
 # Sizes of the networks that are trained on a CPU.

@@ -168,6 +168,8 @@ def finite(items: Iterable, name: str) -> tuple:
     """Return the items of an iterator. Raises ParameterError if a file cannot be read, or for more than a million items."""
     try:
         read = tuple(islice(items, 1_000_001))
+    except LalkitError:
+        raise
     except (OSError, ValueError) as error:  # a file is closed, or has another encoding
         raise ParameterError(f"the {name} cannot be read: {reason(error)}", remedy="Open the file again.") from error
     if len(read) > 1_000_000:  # it may never end

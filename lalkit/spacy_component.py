@@ -155,7 +155,7 @@ def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]
                 head = parse.heads[k]
                 heads[token.i] = words[head - 1].i - token.i if head else 0
                 token.dep_ = "ROOT" if not head else parse.arc_labels[k] if parse.arc_labels else "dep"
-            if sure:
+            if sure and sure.arcs:
                 token._.confidence = sure.arcs[k]
         chances = {tuple(span[:2]): p for span, p in zip(prediction.spans, sure.spans)} if sure else {}
         for start, end, label in parse.constituents or ():

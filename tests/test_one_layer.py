@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lalkit.api import Parser
-from lalkit.chart.cky import cky_batch
+from lalkit.chart.cky import SUBHEAD, cky_batch
 from lalkit.config import override, tiny
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
@@ -197,7 +197,7 @@ def test_arcs_that_stand_are_kept_with_every_weight_of_labels(lam):
 def test_constituents_alone_are_those_of_cky():
     torch.manual_seed(2)
     charts = torch.randn(3, 8, 8, 5)
-    charts[..., 0] = 0
+    charts[..., 0], charts[..., SUBHEAD] = 0, -1e9  # no groups
     found = model_of("constituents").decode(of_lengths(scores_of(charts, torch.zeros(3, 7, 8)), 7, 4, 1), 1)
     for tree, other, n in zip(found, cky_batch(charts.numpy(), [7, 4, 1]), (7, 4, 1)):
         assert [span[:3] for span in tree.spans] == other.spans and tree.score == other.score

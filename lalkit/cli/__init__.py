@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 import warnings
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +35,7 @@ from tqdm import tqdm
 from lalkit import __version__
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
-from lalkit.cli.options import Terminal, app
+from lalkit.cli.options import app
 from lalkit.errors import LalkitError, ParameterError, reason, safe
 from lalkit.files import writing
 
@@ -73,8 +73,6 @@ def show_messages(context: typer.Context, version: Annotated[bool, VERSION] = Fa
     warnings.showwarning = lambda message, *place: logger.warning(message)  # without the line of our code
     context.call_on_close(lambda: logger.removeHandler(handler))
     context.call_on_close(partial(setattr, logger, "propagate", True))
-    if sys.stdout.isatty():
-        context.with_resource(redirect_stdout(Terminal(sys.stdout)))
 
 
 def prepare_streams() -> None:

@@ -6,8 +6,11 @@ import inspect
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from copy import copy
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO, get_args, get_origin, get_type_hints
 
@@ -75,7 +78,7 @@ def command(group: typer.Typer = app, name: str | None = None, headings: dict[st
                 info.rich_help_panel = next(heading for heading, names in headings.items() if name_ in names)
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
-        group.command(name)(function)
+        group.command(name)(on_terminal(function))
         return function
 
     return add
@@ -92,6 +95,17 @@ class Terminal:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def on_terminal(function: Callable) -> Callable:
+    """Return a command that prints through `Terminal`, if a terminal shows what it prints."""
+
+    @wraps(function)
+    def run(*args, **options):
+        with redirect_stdout(Terminal(sys.stdout)) if sys.stdout.isatty() else nullcontext():
+            return function(*args, **options)
+
+    return run
 
 
 def set_threads(count: int | None) -> int | None:

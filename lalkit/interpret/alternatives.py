@@ -169,11 +169,9 @@ class Readings:
         if not trees or self.tag_log_probability == -math.inf:
             problem = "no joint tree obeys these constraints"
             raise ParameterError(problem, where=str(self.constraints), remedy="Leave out one of them.")
-        if self.constraints.items:
+        if self.constraints.items or self.task != "joint":
             return trees
         (first,) = self.model.decode(self.scored)
-        if self.task != "joint":
-            return trees
         first = first._replace(score=tree_score(self.scores, first.spans, first.heads))
         same = [(tree.spans, tree.heads.tolist()) == (first.spans, first.heads.tolist()) for tree in trees]
         return [first, *(tree for tree, is_first in zip(trees, same) if not is_first)][:k]

@@ -282,7 +282,7 @@ class Model:
         lengths, names = [len(s) for s in scored.sentences], [s.where for s in scored.sentences]
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
         if task == "constituents":
-            charts = output.label_scores.float().cpu().numpy()
+            charts = output.label_scores.float().cpu().numpy().copy()
             charts[..., SUBHEAD] = -1e9  # there are no groups
             trees = zip(cky_batch(charts, lengths, threads, names), lengths)
             return [JointTree(t.score, [(*s, 0) for s in t.spans], first_words(t.spans, n)) for t, n in trees]
@@ -450,8 +450,8 @@ def confidences(
         tree = tree._replace(spans=[]) if task == "dependencies" else tree
         n, log = len(tree.heads), weighted_score(*pair, tree.spans, tree.heads, *weights) - m.log_partition
         spans = tuple(min(1.0, float(m.labels[i, j, k])) for i, j, k, _ in tree.spans)
-        arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
-        arcs = None if task == "constituents" else arcs
+        of_arcs = tuple(min(1.0, float(m.arcs[d, h])) for d, h in enumerate(tree.heads))
+        arcs = of_arcs if task != "constituents" else None
         known = model.vocab.arc_labels, model.vocab.tags and not (given and scored.sentences[b].tags)
         labels, tags = (tuple(p[b][:n]) if there else None for p, there in zip(best, known))
         results.append(Confidence(temperature, min(0.0, log), spans, arcs, labels, tags))

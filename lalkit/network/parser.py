@@ -180,21 +180,17 @@ class RegisteredLayer(HookedModule):
     def __init__(self, config: Any, d_content: int, d_position: int):
         super().__init__()
         self.config = config  # a `LayerConfig`
+        self.d_out = config.heads, halve(config.d_out)  # the last two axes of y: heads, (content, position)
         self.layer = LAYERS[config.layer][0](config, d_content, d_position)
 
-    @property
-    def d_out(self) -> tuple[int, tuple[int, int]]:
-        """The sizes of the output's last two axes: (heads, (content, position))."""
-        return self.config.heads, halve(self.config.d_out)
-
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        y, attention = self.layer(x, mask)
-        size, length, heads = *x.shape[:2], self.config.heads
-        wanted = {"y": (y, (size, length, heads, self.config.d_out)), "attention": (attention, (size, heads, length))}
-        for name, (value, shape) in wanted.items():
-            if value is not None and value.shape != shape:
-                problem = f"the layer {self.config.layer!r} returns {name} {[*value.shape]}, and not {[*shape]}"
-                raise ModelError(problem, remedy="y is [B, T, heads, d_out], the attention [B, heads, T] or None.")
+        found = self.layer(x, mask)
+        y, attention = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        wanted = [[*x.shape[:2], self.config.heads, self.config.d_out], [len(x), self.config.heads, x.shape[1]]]
+        shapes = [[*value.shape] for value in (y, attention) if value is not None]
+        if shapes != wanted[: len(shapes)]:
+            problem = f"the layer {self.config.layer!r} returns tensors of the shapes {shapes}, and not {wanted}"
+            raise ModelError(problem, remedy="y is [B, T, heads, d_out], the attention [B, heads, T] or None.")
         return self.hook("output", y, attention), attention
 
 

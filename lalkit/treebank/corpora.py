@@ -144,13 +144,14 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
-    parts, one_file = parts_of(name, task), not split and os.path.isfile(name.partition("@")[0])
+    one_file = not split and os.path.isfile(name.partition("@")[0] if not os.path.exists(name) else name)
+    parts = [Part(name, task, 1.0)] if one_file and os.path.exists(name) else parts_of(name, task)
     if split not in SPLITS and not one_file:
         remedy = f"The splits are {', '.join(SPLITS)}. Only one file has none: Treebank.load('own.conllu')."
         raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
     sentences, problems, notes = [], [], []
     for part in parts:
-        base, *options = part.name.split("@") if not os.path.isdir(part.name) else [part.name]
+        base, *options = part.name.split("@") if not os.path.exists(part.name) else [part.name]
         how, read = dict(option.split("=", 1) for option in options), []
         folder = Path(base) if one_file else find(base)
         if folder is None:
@@ -260,7 +261,9 @@ def build(
     """
     cleaned = brackets.clean(tree, unwrap)
     sentence = brackets.tree_to_sentence(cleaned, id)
-    heads, labels = rules(cleaned) if rules and not (gold and gold.labels) else (None, None)
+    # Where gold has the heads, rules only name the arcs: their guesses do not count.
+    derive = Heads(rules.rules) if rules and gold else rules
+    heads, labels = derive(cleaned) if derive and not (gold and gold.labels) else (None, None)
     if gold:
         _check_same_words(sentence, gold)
         if gold.heads is None:
@@ -304,6 +307,8 @@ def read_files(
     """
     both, arcs = reading.task != "constituents", list[Any]()
     if gold and (both or not trees):
+        if reading.drop:
+            raise TreebankError("words cannot be left out of dependencies", "Leave --drop-tags out.", where=str(gold))
         arcs = list(conllu.scan_conll(check_format(brackets.read_text(gold), gold, trees=False), str(gold)))
     items: list = [(getattr(item, "line", 0), None) for item in arcs]
     if trees:

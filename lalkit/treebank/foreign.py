@@ -13,7 +13,7 @@ from lalkit.treebank.tree import UNARY, Sentence
 
 # Files that are refused: what their beginning looks like, and what to do.
 FORMATS = {
-    "the export format of NeGra": (r"(?:(?:%%|#FORMAT|#BOT|#EOT).*\s+)*#BOS ", "Convert it to brackets, e.g. with treetools."),
+    "the export format of NeGra": (r"(?:(?:%%|#FORMAT|#BOT|#EOT)[^\n]*\n+)*#BOS ", "Convert it with treetools."),
     "XML, such as TIGER-XML": (r"\s*<(?:\?xml|corpus|treebank)\b", "Convert it to brackets or CoNLL-U first."),
     "CoNLL-2012 (OntoNotes)": (r"\s*#begin document", "Give the trees in brackets (the .parse files of OntoNotes)."),
     "discbracket (a word is 0=The), whose trees are discontinuous": (

@@ -375,7 +375,7 @@ def one_sentence(text: str) -> str:
 
 
 # What sentencex takes for the end of a sentence, but stands before a name or a number: INT. HOUSE, Eq. 3.
-NO_END = re.compile(r"(?:^|.*[\s(])(?:INT|EXT|[Ee]qs?|[Ff]igs?|[Aa]pprox|[Cc]f|ca|vs)\.", re.S)
+NO_END = re.compile(r"(?:^|[\s(])(?:INT|EXT|[Ee]qs?|[Ff]igs?|[Aa]pprox|[Cc]f|ca|vs)\.\Z")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -388,14 +388,17 @@ def split_sentences(text: str) -> list[str]:
     parts = []
     for paragraph in re.split(r"\n\s*\n", text):
         flat, end, places = re.sub(r"[\r\n\ud800-\udfff]", " ", paragraph), 0, []
+        filled = False  # the last part has a letter or a digit
         for part in filter(None, map(str.strip, segment("en", flat))):
             start = max(end, flat.find(part, end))
             end = start + len(part)
-            before = paragraph[slice(*places[-1])] if places else ""
-            whole = all(any(map(str.isalnum, piece)) for piece in (before, part))
-            if places and not whole or NO_END.fullmatch(before):
-                start, _ = places.pop()
+            full = any(map(str.isalnum, part))
+            if places:
+                first, last = places[-1]
+                if not (filled and full) or NO_END.search(paragraph[max(first, last - 8) : last]):
+                    start, full = places.pop()[0], filled or full
             places.append((start, end))
+            filled = full
         parts += [paragraph[start:end] for start, end in places]
     return parts
 

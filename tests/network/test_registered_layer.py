@@ -94,16 +94,23 @@ class NoHeads:
     d_out: int = 4
 
 
+@dataclass(frozen=True)
+class NoSize(PoolConfig):
+    heads: int = 0
+
+
 @pytest.mark.parametrize(
     ("name", "config", "reason"),
     [
-        ("pool-2", PoolConfig, "'?pool-2'? cannot be the name"),
-        ("none", PoolConfig, "cannot be the name"),
-        (7, PoolConfig, "cannot be the name"),
+        ("pool-2", PoolConfig, "pool-2.*not possible"),
+        ("none", PoolConfig, "none.*not possible"),
+        (7, PoolConfig, "cannot be registered"),
+        ("other", PoolConfig(), "cannot be registered"),
+        ("other", NoSize, "below 1"),
         ("other", NoDefaults, "NoDefaults.*missing"),
         ("other", NotFrozen, "NotFrozen.*frozen"),
         ("other", NoHeads, "NoHeads"),
-        ("other", dict, "dict.*config of a layer"),
+        ("other", dict, "dict.*cannot be registered"),
     ],
 )
 def test_what_cannot_be_registered(name, config, reason):
@@ -128,5 +135,5 @@ def test_settings_of_layers_that_are_not_there(run, value, reason):
 
 def test_a_layer_that_returns_something_else_is_named(run, tmp_path):
     settings = {"model.label_attention": "pool", "model.label_attention.faulty": True}
-    with pytest.raises(ModelError, match=re.escape("the layer 'pool' returns y [")):
+    with pytest.raises(ModelError, match=re.escape("the layer 'pool' returns tensors of the shapes [[")):
         train(override(tiny(), settings), "sample", tmp_path / "faulty")

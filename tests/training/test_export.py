@@ -24,7 +24,7 @@ def test_the_program_of_the_book_gives_the_trees_of_lalkit(tmp_path, sample):
     """A second export would replace the first: it is refused."""
     assert run("en-span", "--out", tmp_path).stderr == ""
     assert str(ROOT).encode() not in (tmp_path / "model.onnx").read_bytes()
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "book/parsers.md").read_text(encoding="utf-8"), re.DOTALL)
+    program, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "book/parsers.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(program.replace("runs/onnx", str(tmp_path)), names := {})
     for result in lalkit.load("en-span").parse_all(sample[:100]):
         s, found = result.sentence, names["parse"](list(map(surface, result.sentence.words)))

@@ -138,3 +138,9 @@ def test_words_get_one_form():
     for word, one in forms.items():
         assert reading.normalise(word) == one == reading.normalise(one)
     assert all(map(reading.is_chinese, ("a龍", "〇", "𠮷", "々"))) and not reading.is_chinese("abc é カ 한 ，１")
+
+
+@pytest.mark.parametrize("piece", ["? ) ", "。 ", '! " ', "It ran. ", "cf. "])
+def test_splitting_takes_time_in_proportion_to_the_text(piece):
+    parts = reading.split_sentences(piece * 20_000)
+    assert "".join("".join(parts).split()) == "".join((piece * 20_000).split())
