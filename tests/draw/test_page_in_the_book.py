@@ -99,7 +99,7 @@ def test_500_sentences_have_the_trees_terms_and_probabilities_of_lalkit(visit, s
     texts = [" ".join(s.words) for split in ("train", "dev", "test") for s in lalkit.Treebank.load("sample", split)]
     texts += [s.text for s in load("ewt", "dev") if s.text and len(s) <= 120]
     texts = [*ODD, *texts][:500]
-    (program,) = re.findall(r"```python\n(.*?)```", (BOOK / "parsers.md").read_text(encoding="utf-8"), re.DOTALL)
+    program, *_ = re.findall(r"```python\n(.*?)```", (BOOK / "parsers.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(program.replace("runs/onnx", str(site[0] / "made" / "model")), names := {})
     names["decode"] = lambda *scores: kept.append(scores) or decode(*scores)
     about, kept = names["about"], []
