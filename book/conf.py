@@ -126,6 +126,8 @@ def write_reference(app) -> None:
         if page.stem not in MODULES:  # of an earlier version
             page.unlink()
     for name in MODULES:
+        module = importlib.import_module(name)  # autodoc does not see names that are loaded when they are first used
+        vars(module).update({public: getattr(module, public) for public in module.__all__})
         text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :members:\n   :imported-members:\n"
         page = folder / f"{name}.rst"
         if not page.exists() or page.read_text() != text:
