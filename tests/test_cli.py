@@ -1,6 +1,7 @@
 """The command line as a person uses it, and as a person misuses it: one clear line, exit code 2, nothing half-written."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -221,3 +222,9 @@ def test_every_command_has_an_example_and_every_option_a_sentence(subtests):
             assert f"Example: {name}" in command.help
             texts = {option.name: option.help or "" for option in command.params}
             assert [option for option, text in texts.items() if not text.endswith(".")] == []
+
+
+def test_help_on_a_terminal_has_its_own_escapes():
+    ours, theirs = os.openpty()
+    subprocess.run([sys.executable, "-m", "lalkit", "models", "--help"], stdout=theirs, stderr=theirs, check=True)
+    assert rb"\x1b" not in os.read(ours, 500)

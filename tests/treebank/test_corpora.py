@@ -272,3 +272,18 @@ def test_constituents_agree_with_the_arcs(mixed, tiny_parser, tmp_path):  # noqa
     with pytest.raises(CorpusError, match="dev"):
         en_recipe.constituents(str(tmp_path / "silver"), str(tiny_parser), tmp_path / "half")
     assert not (tmp_path / "half").exists()
+
+
+@pytest.mark.parametrize("name", ["c++", "a:b", "x*2", "me@home"])
+def test_a_file_may_have_any_name(name, tmp_path):
+    file = tmp_path / f"{name}.trees"
+    file.write_text("(S (NP (PRP We)) (VP (VBD ran)))\n")
+    assert len(load(str(file), "")) == 1
+
+
+def test_gold_heads_without_labels_stay_where_no_rule_knows_the_tree(tmp_path):
+    (tmp_path / "train.trees").write_text("(SENT (XP (A un) (B deux)) (YP (C trois) (D quatre)))\n")
+    (tmp_path / "train.conllu").write_text("un\tA\t2\ndeux\tB\t0\ntrois\tC\t2\nquatre\tD\t3\n\n")
+    assert load(str(tmp_path), "train")[0].heads == (2, 0, 2, 3)
+    with pytest.raises(LalkitError, match="cannot be left out of dependencies"):
+        load(f"{tmp_path}@drop=A", "train")
