@@ -22,7 +22,7 @@ from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item
 from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
-from lalkit.errors import LalkitError, ModelError, checked, shown, warn_once
+from lalkit.errors import LalkitError, ModelError, checked, shown
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import explainer, layer_of, patching
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
@@ -36,17 +36,7 @@ from lalkit.training.checkpoint import CALIBRATION, load_model, read_content, sa
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import (
-    COMMON,
-    Form,
-    is_unlearned,
-    normalise,
-    one_sentence,
-    read_sentence,
-    read_sentences,
-    read_text,
-    script,
-)  # fmt: skip
+from lalkit.treebank.text import COMMON, Form, Reader, read_sentences, read_text, script
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
@@ -67,7 +57,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
 ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
-OTHERS = "`lalkit models` lists the parsers (en: English, zh-sinica: Chinese)"
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -557,14 +546,20 @@ class Parser:
 
         return pd.Series(self.facts).to_frame("Parser").to_html()
 
-    @property
-    def hyphens(self) -> bool:
-        """Whether hyphens split words of raw text, as in the treebank that the parser learned from.
+    @cached_property
+    def reader(self) -> Reader:
+        """What reads texts as this parser knows them: whether hyphens split words, and what it never learned.
 
-        >>> parser.hyphens
-        False
+        >>> parser.reader.hyphens, sorted(parser.reader.scripts)
+        (False, ['LATIN'])
         """
-        return self.info.get("hyphens", True)
+        info, vocab, collator = self.info, self.vocab, self.model.collator
+        encoder = SCRIPTS.get(self.config.model.encoder.pretrained)
+        scripts = {encoder} if encoder else set(map(script, vocab.chars[len(FIRST["chars"]) :]))
+        english = not ENGLISH.isdisjoint(models.sources(info.get("treebank", "")))
+        common = set(info.get("common") or COMMON * english) if collator.subwords else ()
+        tags = vocab.tags, self.config.model.tag_input == "given"
+        return Reader(info.get("hyphens", True), scripts, common, collator.pieces, info.get("marks"), *tags)
 
     @classmethod
     def load(cls, name: str | Path, precision: Precision = "fp32", device: str = "cpu", **hub) -> Parser:
@@ -690,23 +685,19 @@ class Parser:
             form: The form of text: 'raw', 'tokens' or 'tagged'.
             require: What the tree must have, such as "NP(3,5)" or "2->4", see `lalkit.chart.constraints`.
             forbid: What it must not have.
-            options: Those of `parse_all`; with constraints, only precision.
+            options: Those of `parse_all` but errors; with constraints, only precision.
 
         Raises:
             LalkitError: There are no words, or several sentences, or the constraints contradict each other.
         """
         constraints = Constraints.read(require, forbid)
-        if isinstance(text, str) and form in ("raw", "text"):
-            one_sentence(text)
+        sentences = self.reader.read([text], form, one=True)
         if not constraints.items:
-            return self.parse_all([text], form, **options)[0]
+            return self._parsed(sentences, **options)[0]
         resolve_precision(options.pop("precision", self.model.precision), "cpu", exact=True)
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
-        sentences = self.prepared([read_sentence(text, form, 1, self.hyphens)])
-        if form == "tagged":
-            self.check_tags(sentences)
         readings = self.readings(*sentences, constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
@@ -733,7 +724,7 @@ class Parser:
         >>> len(parser.parse_text("It rained. We left."))
         2
         """
-        sentences = read_text(text, hyphens=self.hyphens)
+        sentences = read_text(text, hyphens=self.reader.hyphens)
         if not sentences:
             raise LalkitError("there is nothing to parse", remedy="Give at least one word.")
         return self.parse_all(sentences)
@@ -754,81 +745,24 @@ class Parser:
         parser's own. options: batch_words, threads and progress, as in `lalkit.network.model.Model.predict`. Raises LalkitError
         for a value that is not a sentence. The message has its number and, for a Series, its row.
         """
-        entries = read_sentences(texts, form, self.hyphens, errors == "skip")
-        sentences = self.prepared([sentence for sentence in entries if sentence is not None])
-        if form == "tagged":
-            self.check_tags(sentences)
-        model = self.model if precision is None else replace(self.model, precision=precision)
-        model = model if temperature is None else replace(model, temperature=temperature)
-        predictions = model.parse(sentences, probabilities=temperature is not None, **options)
-        state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
-        parsed = (ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences))
-        results = [None if sentence is None else next(parsed) for sentence in entries]
+        entries = self.reader.read(texts, form, errors == "skip")
+        sentences = [entry for entry in entries if entry is not None]
+        parsed = iter(self._parsed(sentences, temperature, precision, **options))
+        results = [None if entry is None else next(parsed) for entry in entries]
         if not hasattr(texts, "iloc"):
             return results
         import pandas as pd
 
         return pd.Series(results, texts.index, object, "parse") if isinstance(texts, pd.Series) else results
 
-    def check_tags(self, sentences: Sequence[Sentence]) -> None:
-        """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know.
-
-        >>> parser.check_tags(treebank)
-        """
-        for sentence in sentences:
-            if unknown := [tag for tag in sentence.tags if tag not in self.vocab.tag_index]:
-                remedy = f"Its tags are: {' '.join(self.vocab.tags)}" if self.vocab.tags else "Use --form tokens."
-                raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
-        if self.config.model.tag_input != "given":
-            warn_once("this parser chooses tags itself: the tags of the text are not used")
-
-    @cached_property
-    def scripts(self) -> set[str]:
-        """The scripts that the parser has learned, such as LATIN; none if its encoder may know any.
-
-        >>> sorted(parser.scripts)
-        ['', 'LATIN']
-        """
-        if known := SCRIPTS.get(self.config.model.encoder.pretrained):
-            return {known, ""}
-        chars = self.vocab.chars[len(FIRST["chars"]) :]
-        return {"", *map(script, chars)} if chars else set()
-
-    @cached_property
-    def common(self) -> set[str]:
-        """The commonest words of what the parser learned; none if nobody knows them, or its encoder has no sub-words.
-
-        >>> "the" in parser.common
-        True
-        """
-        english = not ENGLISH.isdisjoint(models.sources(self.info.get("treebank", "")))
-        return set(self.info.get("common") or COMMON * english) if self.model.collator.subwords else set()
-
-    def prepared(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """Return sentences as the parser can read them, and warn of what it never learned.
-
-        >>> parser.prepared(treebank[:1])[0].words == treebank[0].words
-        True
-
-        A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
-        know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
-        """
-        kept, marks, known = [], self.info.get("marks"), self.scripts
-        if self.common and is_unlearned(sentences, self.common, self.model.collator.pieces):
-            warn_once(f"the parser never learned this language: its trees mean little. {OTHERS}")
-        for sentence in sentences:
-            if known and (found := script("".join(sentence.words))) not in known:
-                warn_once(f"the parser never learned this script, {found}: its trees mean little. {OTHERS}")
-            if marks is not None and sentence.heads is None and sentence.constituents is None:
-                words = sentence.words
-                keep = [i for i, word in enumerate(words) if any(map(str.isalnum, word)) or normalise(word) in marks]
-                if 0 < len(keep) < len(words):
-                    warn_once("the parser never learned punctuation: unknown marks are left out of the tree")
-                    tags = sentence.tags and tuple(sentence.tags[i] for i in keep)
-                    kept_words = tuple(words[i] for i in keep)
-                    sentence = replace(sentence, words=kept_words, tags=tags, upos=None, text=None)
-            kept.append(sentence)
-        return kept
+    def _parsed(
+        self, sentences: Sequence[Sentence], temperature: Temperature | None = None, precision: Precision | None = None, **options
+    ) -> list[ParseResult]:  # fmt: skip
+        model = self.model if precision is None else replace(self.model, precision=precision)
+        model = model if temperature is None else replace(model, temperature=temperature)
+        predictions = model.parse(sentences, probabilities=temperature is not None, **options)
+        state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
+        return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
     def search(
         self,
@@ -953,7 +887,7 @@ class Parser:
             ModelError: "head", and the parser does not have the paper's layer.
             LalkitError: "span", and the parser has no constituents.
         """
-        return patching.vectors(self.model, sentences_of(texts, self.hyphens), at, batch_words, progress)
+        return patching.vectors(self.model, sentences_of(texts, self.reader.hyphens), at, batch_words, progress)
 
     def without(self, heads: int | str | Iterable[int | str]) -> Change:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
@@ -1032,7 +966,7 @@ class Parser:
         return patching.self_attention(self.model, self._sentences(texts), layer)
 
     def _sentences(self, texts: Texts) -> list[Sentence]:
-        if sentences := self.prepared(sentences_of(texts, self.hyphens)):
+        if sentences := self.reader.prepared(sentences_of(texts, self.reader.hyphens)):
             return sentences
         raise LalkitError("there is nothing to parse", remedy="Give at least one sentence.")
 

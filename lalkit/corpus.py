@@ -191,11 +191,11 @@ def parse_block(job: Job, block: Block, device: str = "cpu") -> dict[str, Any]:
     """Parse a block. Return its record: the hash of its lines, counts, and its text in every form of the output."""
     with LOCK:
         parser = load(job, device)
-        by_line = read_lines(block.lines, job.form, job.prefix, block.first, parser.hyphens)
+        by_line = read_lines(block.lines, job.form, job.prefix, block.first, parser.reader.hyphens)
         sentences = [sentence for of_line in by_line for sentence in of_line]
         present = [sentence for sentence in sentences if sentence is not None]
         if job.form == "tagged":
-            parser.check_tags(present)
+            parser.reader.check_tags(present)
         temperature = job.temperature if job.confidence else None
         results = iter(parser.parse_all(present, temperature=temperature))
         in_order = [None if sentence is None else next(results) for sentence in sentences]

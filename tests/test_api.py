@@ -189,7 +189,7 @@ def test_two_parses_are_compared(parser):
 def test_what_a_parser_never_learned(caplog):
     """Chinese without punctuation: marks are left out of the tree. A script that was never learned is named."""
     parser, _ = lalkit.load("zh-sinica"), lalkit.errors.warn_once.cache_clear()
-    assert "\u3001" in parser.info["marks"] and parser.scripts >= {"CJK"}
+    assert "\u3001" in parser.info["marks"] and parser.reader.scripts >= {"CJK"}
     rows = {
         "\u6211\u5011 \u4f86 \u4e86 \u3002": 3, "\u6211\u5011 \uff0c \u4f86 \u4e86": 3,
         "\u300c \u4f86 \u4e86 \uff01 \u300d": 2, "\u6211 \u3001 \u4ed6 .": 3, "\u3002": 1, "\u4f86 \u4e86": 2,

@@ -287,8 +287,8 @@ def explain(
     check_names(text)
     options.set_threads(None)
     parser = Parser.load(model, device=device)
-    by_part = read_lines(text, form, hyphens=parser.hyphens)
-    sentences = parser.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
+    by_part = read_lines(text, form, hyphens=parser.reader.hyphens)
+    sentences = parser.reader.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
     joint = parser.config.model.task == "joint"
     explanation = parser.explain(sentences, against=against, probabilities=joint)
     print(explanation.of(label), end="\n\n")

@@ -293,7 +293,7 @@ class TypedSentences:
         parts = parts or [values["text"]]
         text: Any = parts[whole_number("sentence", _number(values["sentence"]), 1, len(parts)) - 1]
         check_length(text, form)
-        text = read_sentence(text, form, 1, self.parser.hyphens) if form == "raw" else text
+        text = read_sentence(text, form, 1, self.parser.reader.hyphens) if form == "raw" else text
         lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}
         heads = [_number(head) for head in re.split(r"[;,\s]+", values["without"]) if head]
         parser = self.parser

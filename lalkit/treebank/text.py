@@ -16,13 +16,13 @@ import re
 import reprlib
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from typing import Any, Literal, get_args
 
-from lalkit.errors import TreebankError
+from lalkit.errors import LalkitError, TreebankError, warn_once
 from lalkit.treebank.brackets import NO_TEXT, PLAIN
 from lalkit.treebank.conllu import scan_conll
 from lalkit.treebank.tree import WHITE, Sentence, in_order
@@ -333,23 +333,6 @@ can would an so one all had has his what me about were their which when time out
 """.split()
 
 
-def is_unlearned(sentences: Iterable[Sentence], common: Collection[str], pieces: Callable[[list[str]], list]) -> bool:
-    """Return whether a text is hardly in the language that a parser learned, by two signs that together separate them.
-
-    Few of its words are common ones, and a word has many sub-words: 1.5 or more, while English has 1.1 to 1.2 (CRAFT 1.6) and
-    the other languages of PUD 1.7 to 2.2. No treebank of English has both signs, nor any 300 sentences of one; of single
-    sentences 3 % have (CRAFT), or 1 % (the others), and over half of those in another language.
-
-    common: the commonest words of what the parser learned. pieces: gives the sub-words of each word.
-    """
-    words = [word for sentence in sentences for word in sentence.words if any(map(str.isalpha, word))]
-    few, known = len(words) < 20, sum(word.lower() in common for word in words)
-    if len(words) < 3 or known >= (1 if few else 0.1 * len(words)):
-        return False
-    some = words[:: len(words) // 500 + 1]
-    return sum(map(len, pieces(some))) >= (2 if few else 1.5) * len(some)
-
-
 def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
     """Return what a treebank does with two kinds of signs, and its commonest words.
 
@@ -365,13 +348,12 @@ def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
     return {"hyphens": words["-"] >= inside, "marks": None if words["."] + words["。"] else marks, "common": common}
 
 
-def one_sentence(text: str) -> str:
-    """Return a text that is one sentence. Raises TreebankError for several."""
-    if len(parts := split_sentences(text)) > 1:
+def check_one(text: Any) -> None:
+    """Raise TreebankError for a text of several sentences."""
+    if isinstance(text, str) and len(parts := split_sentences(text)) > 1:
         problem = f"the text has {len(parts)} sentences; the second one is {reprlib.repr(parts[1])}"
         remedy = "Split them: parser.parse_text(text), or --form text. To read all as one sentence: parser.parse_all([text])."
         raise TreebankError(problem, remedy)
-    return text
 
 
 # What sentencex takes for the end of a sentence, but stands before a name or a number: INT. HOUSE, Eq. 3.
@@ -418,3 +400,84 @@ def tokenize(text: str, hyphens: bool = True) -> list[tuple[int, int]]:
 def token_pattern(hyphens: bool) -> re.Pattern:
     """Return all rules as one expression."""
     return re.compile("|".join(rule for name, rule in RULES.items() if not (hyphens and name == "word with hyphens")))
+
+
+OTHERS = "`lalkit models` lists the parsers (en: English, zh-sinica: Chinese)"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads sentences as one parser knows them, and warns of what it never learned.
+
+    hyphens: whether hyphens split words of raw text. scripts: those that the parser learned, such as LATIN; none if its encoder
+    may know any. common: the commonest words of what it learned; none if nobody knows them. pieces: gives the sub-words of each
+    word. marks: the punctuation that it knows; None: all. tags: those that it knows. reads_tags: whether it reads them in a text.
+    """
+
+    hyphens: bool = True
+    scripts: Collection[str] = ()
+    common: Collection[str] = ()
+    pieces: Callable[[list[str]], list] = list
+    marks: Collection[str] | None = None
+    tags: Collection[str] = ()
+    reads_tags: bool = False
+
+    def read(self, texts: Any, form: Form = "raw", skip: bool = False, one: bool = False) -> list[Sentence | None]:
+        """Return texts as sentences that the parser can read. Arguments, what is None, and errors: see `read_sentences`.
+
+        one: there is one text. Raises TreebankError if it has several sentences.
+        """
+        if one and form in ("raw", "text"):
+            check_one(*texts)
+        entries = read_sentences(texts, form, self.hyphens, skip)
+        ready = iter(self.prepared([entry for entry in entries if entry is not None], form))
+        return [None if entry is None else next(ready) for entry in entries]
+
+    def prepared(self, sentences: Sequence[Sentence], form: Form = "raw") -> list[Sentence]:
+        """Return sentences as the parser can read them, and warn of what it never learned. Raises LalkitError: see `check_tags`.
+
+        A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
+        know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
+        """
+        if form == "tagged":
+            self.check_tags(sentences)
+        if self.is_unlearned(sentences):
+            warn_once(f"the parser never learned this language: its trees mean little. {OTHERS}")
+        for sentence in sentences if self.scripts else ():
+            if (found := script("".join(sentence.words))) and found not in self.scripts:
+                warn_once(f"the parser never learned this script, {found}: its trees mean little. {OTHERS}")
+        return [self._without_marks(sentence) for sentence in sentences]
+
+    def check_tags(self, sentences: Iterable[Sentence]) -> None:
+        """Warn if the parser does not read tags. Raise LalkitError for a tag that it does not know."""
+        for sentence in sentences:
+            if unknown := [tag for tag in sentence.tags or () if tag not in self.tags]:
+                remedy = f"Its tags are: {' '.join(self.tags)}" if self.tags else "Use --form tokens."
+                raise LalkitError(f"the parser has no tag {unknown[0]!r}", where=sentence.where, remedy=remedy)
+        if not self.reads_tags:
+            warn_once("this parser chooses tags itself: the tags of the text are not used")
+
+    def is_unlearned(self, sentences: Iterable[Sentence]) -> bool:
+        """Return whether a text is hardly in the language that the parser learned, by two signs that together separate them.
+
+        Few of its words are common ones, and a word has many sub-words: 1.5 or more, while English has 1.1 to 1.2 (CRAFT 1.6) and
+        the other languages of PUD 1.7 to 2.2. No treebank of English has both signs, nor any 300 sentences of one; of single
+        sentences 3 % have (CRAFT), or 1 % (the others), and over half of those in another language.
+        """
+        words = [word for sentence in sentences for word in sentence.words if any(map(str.isalpha, word))]
+        few, known = len(words) < 20, sum(word.lower() in self.common for word in words)
+        if not self.common or len(words) < 3 or known >= (1 if few else 0.1 * len(words)):
+            return False
+        some = words[:: len(words) // 500 + 1]
+        return sum(map(len, self.pieces(some))) >= (2 if few else 1.5) * len(some)
+
+    def _without_marks(self, sentence: Sentence) -> Sentence:
+        if self.marks is None or sentence.heads is not None or sentence.constituents is not None:
+            return sentence
+        words, tags = sentence.words, sentence.tags
+        keep = [i for i, word in enumerate(words) if any(map(str.isalnum, word)) or normalise(word) in self.marks]
+        if len(keep) in (0, len(words)):
+            return sentence
+        warn_once("the parser never learned punctuation: unknown marks are left out of the tree")
+        kept = tuple(words[i] for i in keep), tags and tuple(tags[i] for i in keep)
+        return replace(sentence, words=kept[0], tags=kept[1], upos=None, text=None)

@@ -76,10 +76,9 @@ def test_a_wrong_line_of_rules_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["sample", "ptb-sample", "craft", "ewt", "gum", "masc"])
 def test_no_treebank_of_english_is_taken_for_another_language(name, caplog):
     from lalkit.api import Parser
-    from lalkit.treebank.text import is_unlearned
 
     parser, treebank = Parser.load("en"), load(name, "dev", lenient=True)
     assert find(name) and name in CORPORA and not treebank.notes and not [*annotation(treebank)]
     for start in range(0, len(treebank), 300):
-        assert not is_unlearned(treebank[start : start + 300], parser.common, parser.model.collator.pieces)
-    assert parser.common and not caplog.text
+        assert not parser.reader.is_unlearned(treebank[start : start + 300])
+    assert parser.reader.common and not caplog.text
