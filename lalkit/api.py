@@ -10,15 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import count
 from pathlib import Path
-from shutil import copy
-from tempfile import TemporaryDirectory
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import torch
 
-from lalkit import __version__
 from lalkit.chart.constraints import Constraints, Item
 from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
@@ -255,16 +252,6 @@ class ParseResult:
         return self.readings.attachments(self.prediction, phrase)
 
     @property
-    def margin(self) -> float:
-        """The score of the best joint tree minus that of the second; infinite if there is no second.
-
-        >>> round(result.margin, 1)
-        0.8
-        """
-        best, *second = self.readings.trees(2)
-        return max(0.0, best.score - second[0].score) if second else math.inf
-
-    @property
     def price(self) -> Price:
         """What the constraints cost in score and in log-probability; 0 without constraints.
 
@@ -357,18 +344,6 @@ class ParseResult:
         (3, 4)
         """
         return self.readings.arc_probabilities
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return a row for each word: id, length, position, word, tag, head, head_word, arc_label, depth.
-
-        >>> result.to_dataframe()["word"].tolist()
-        ['She', 'saw', 'the', 'man', '.']
-
-        See `interpret.tables.words`. For many sentences: `pd.concat(result.to_dataframe() for result in results)`.
-        """
-        from lalkit.interpret import tables
-
-        return tables.words([self.sentence]).drop(columns="sentence")
 
     def to_nltk(self) -> Tree:
         """Return the constituents as a tree of NLTK, whose leaves are the words as they are.
@@ -621,38 +596,6 @@ class Parser:
         same = same_state(weights, self.network.weights()) and temperature == self.model.temperature
         return self.folder is not None and same and not self.network.changed
 
-    def push_to_hub(self, repository: str, *, licence: str | None = None, language: str = "en", **options) -> str:
-        """Put the parser, in 16 bits, and its card into a repository of the Hugging Face hub. Returns its address.
-
-        >>> parser.push_to_hub("owner/name", licence="CC BY 4.0")  # doctest: +SKIP
-
-        Args:
-            repository: 'owner/name'. It is made if there is none.
-            licence: Of the weights. A parser that was loaded from a folder with a card keeps this card, with its licence.
-            language: Of the texts, for a new card.
-            options: Those of `huggingface_hub.create_repo`: private, token.
-
-        Raises:
-            ModelError: No licence is known, or the hub refuses.
-        """
-        with TemporaryDirectory() as temporary:
-            folder = self.save(temporary, half=True)
-            if self.folder and (self.folder / "card.json").exists():
-                for name in ("card.json", "README.md"):
-                    copy(self.folder / name, folder)
-            elif not licence:
-                problem = "no licence is known for the weights, and a parser without one must not be passed on"
-                raise ModelError(problem, where=repository, remedy='Name it: licence="CC BY 4.0".')
-            else:
-                name, seed = self.info.get("name") or repository.rpartition("/")[2], self.config.train.seed
-                facts = {
-                    "name": name, "licence": licence, "language": language, "lalkit": __version__, "seed": seed,
-                    "treebank": self.info.get("treebank", ""), "seeds": [{"seed": seed, "dev": self.info.get("dev")}],
-                }  # fmt: skip
-                write_json(folder / "card.json", facts)
-                write_text(folder / "README.md", models.first_page(facts, repository))
-            return models.upload(folder, repository, **options)
-
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space.
 
@@ -765,11 +708,7 @@ class Parser:
         return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
     def search(
-        self,
-        texts: Iterable[str | Sequence[str] | Sentence],
-        pattern: str | Pattern,
-        columns: Sequence[str] = (),
-        **conditions,
+        self, texts: Iterable[str | Sequence[str] | Sentence], pattern: str | Pattern, columns: Sequence[str] = ()
     ) -> Hits:
         """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
 
@@ -780,13 +719,12 @@ class Parser:
             texts: A treebank, or sentences as for `parse_all`.
             pattern: A pattern of tgrep, see notebooks/patterns.md.
             columns: The columns to add for each match: some of `lalkit.interpret.errors.CAUSES`.
-            conditions: head and arc: see `lalkit.treebank.search.Pattern`.
         """
         from lalkit.interpret.errors import causes, check_columns
         from lalkit.treebank.search import Hits, search
 
         check_columns(columns)
-        compiled = search((), pattern, **conditions).pattern  # a wrong pattern is named before the parser works
+        compiled = search((), pattern).pattern  # a wrong pattern is named before the parser works
         results = dict(enumerate(self.parse_all(texts)))
         hits = search((result.sentence for result in results.values()), compiled)
         matched = {number: results[number] for number in hits.sentences}
@@ -998,7 +936,7 @@ class Parser:
                 characters=PAGE_CHARACTERS, trees=PAGE_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js", "typing.js")}
-            answers = {"/parse": typed.trees, "/explore": typed.page, "POST /v1/parse": typed.data}
+            answers = {"/parse": typed.trees, "/explore": typed.page}
             server = LocalServer({"/": first, **files, **answers}, host, port)
             PLAYGROUNDS[self] = server
         server.height = height
@@ -1039,7 +977,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
         texts: What parsers are to parse. Without it, they parse the sentences of the other side.
 
     Returns:
-        A table (`.table`), which a notebook displays with the trees side by side.
+        A table (`.table`), which a notebook displays.
 
     Raises:
         LalkitError: The sentences are not the same, or there are none.

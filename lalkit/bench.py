@@ -11,10 +11,7 @@ import contextlib
 import gc
 import logging
 import math
-import os
 import platform
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +32,6 @@ from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, preset
 from lalkit.errors import ParameterError, whole_number
-from lalkit.interpret import explainer
 from lalkit.network import model as modelling
 from lalkit.network import parser as assembly
 from lalkit.network.alignment import after_space, special_tokens
@@ -55,7 +51,7 @@ from lalkit.treebank.tree import Sentence
 logger = logging.getLogger(__name__)
 
 # The ratio of these routines says how many times as long ours takes; of the others, how many times as fast it is.
-MULTIPLES = ("probabilities", "look", "parse", "start", "parts", "train")
+MULTIPLES = ("probabilities", "parse", "parts", "train")
 HEADS = LABELS = 112  # label heads of the paper's layer; labels of its scorer
 HOST = (10, 25, 60)  # words of the sentences of `host`
 STEPS = 4  # batches of a measured training, evenly spread over lengths
@@ -63,7 +59,7 @@ STEPS = 4  # batches of a measured training, evenly spread over lengths
 
 @dataclass(frozen=True)
 class Settings:
-    """repeats: rounds of each comparison; preset: the network of `parse`, `train` and `look`."""
+    """repeats: rounds of each comparison; preset: the network of `parse` and `train`."""
 
     device: str = "cpu"
     repeats: int = 7
@@ -380,33 +376,6 @@ def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> d
     }
 
 
-def start(settings: Settings) -> list[dict]:
-    """Compare one sentence on the command line with `import torch`: the processor time of new processes, in turn."""
-    commands = ("-m", "lalkit", "parse", "It works."), ("-c", "import torch")
-    _, *pairs = [tuple(map(process_time, commands)) for _ in range(min(settings.repeats, 5) + 1)]
-    return [row(settings, "start", "one sentence", "lalkit parse, processor time", "import torch", pairs)]
-
-
-def process_time(arguments: Sequence[str]) -> float:
-    """Return the milliseconds that processors spend on one run of Python."""
-    before = os.times()
-    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-    after = os.times()
-    return 1000 * (after.children_user + after.children_system - before.children_user - before.children_system)
-
-
-def look(settings: Settings) -> list[dict]:
-    """Compare parsing and explaining with parsing alone. A ratio below 2: the explanations cost less than the parse.
-
-    Explained are all parts of the score of every constituent: label heads or, with label attention inside the span, words.
-    """
-    model, sentences, name = model_and_sentences(settings)
-    both = partial(explainer(model).explain, sentences), partial(model.parse, sentences)
-    case = f"{len(sentences)} sentences, {name}"
-    settings = replace(settings, repeats=min(settings.repeats, 3))
-    return [compare(settings, "look", case, "parts of all scores", "parsing", *both)]
-
-
 def train(settings: Settings) -> list[dict]:
     """Compare training steps of the whole parser with steps of its bare encoder, fine-tuned to tag words.
 
@@ -451,7 +420,7 @@ def train(settings: Settings) -> list[dict]:
 
 
 # In the order of the rows.
-ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, look, parse, host, start, train)}
+ROUTINES = {f.__name__: f for f in (layer, spans, decode, probabilities, parse, host, train)}
 
 
 # ---------------------------------------------------------------- the slow twins

@@ -26,7 +26,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast, get_args
@@ -48,7 +47,7 @@ from lalkit.treebank.text import Form, check_look, read_lines
 
 logger = logging.getLogger(__name__)
 
-To = Literal["ptb", "conllu", "json", "parquet"]
+To = Literal["ptb", "conllu", "json"]
 BLANK = re.compile(rb"\s*$")
 LOOKED_AT = 4_000  # bytes at the beginning of a file that show what it is
 LONGEST = 1_000_000  # bytes of a line; a longer one is not a sentence or paragraph, but another kind of file
@@ -316,42 +315,21 @@ class Parts:
             files.remove_parts(out.parent, out.name)
             texts = (files.read_json(path, "")["texts"][to] for path in records)
             with files.growing_file(out) as stream:
-                if to == "parquet":
-                    write_parquet(stream, texts)
-                else:
-                    stream.writelines(text.encode() for text in texts)
+                stream.writelines(text.encode() for text in texts)
         # RUN comes last: without it the blocks would be of unknown settings.
         for path in [*sorted(self.folder.glob("[0-9]*")), *self.folder.glob(".*.part"), self.folder / RUN]:
             path.unlink(missing_ok=True)
         return totals
 
 
-def write_parquet(stream: Any, texts: Iterable[str]) -> None:
-    """Write parses that are lines of JSON as a Parquet table, one row a sentence."""
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetWriter
-
-    blocks_of_rows = ([json.loads(line) for line in text.split("\n")[:-1]] for text in texts if text)
-    first = next(blocks_of_rows)
-    schema = pa.Table.from_pylist(first).schema  # the columns of the first block are for all
-    with ParquetWriter(stream, schema) as writer:
-        for rows in chain([first], blocks_of_rows):
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-
-
 # ---------------------------------------------------------------- a whole text
 
 
 def forms(text: str) -> tuple[To, ...]:
-    """Split a list of forms: 'ptb,json' -> ('ptb', 'json').
-
-    Raises LalkitError for an unknown form, and for a Parquet table if pyarrow is not installed.
-    """
+    """Split a list of forms: 'ptb,json' -> ('ptb', 'json'). Raises LalkitError for an unknown form."""
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if unknown := [name for name in names if name not in get_args(To)]:
         raise LalkitError(f"there is no form {unknown[0]!r}", remedy=f"The forms are {', '.join(get_args(To))}.")
-    if "parquet" in names and find_spec("pyarrow") is None:
-        raise LalkitError("a Parquet table needs pyarrow", remedy="Install it: pip install 'lalkit[parquet]'.")
     return cast(tuple[To, ...], names)
 
 
@@ -430,9 +408,9 @@ def parse(
 def places(job: Job, text: Text, out: str | Path | None, workers: int | None, cluster: str | None) -> dict[To, Path]:
     """Return the file of each form. Raises LalkitError for options that do not fit, and for a file that cannot be written."""
     processes = (workers is not None) + (cluster is not None)
-    if processes > 1 or (not out and (processes or len(job.to) > 1 or "parquet" in job.to)):
+    if processes > 1 or (not out and (processes or len(job.to) > 1)):
         problem = "these options exclude each other, or need --out"
-        remedy = "Give one of --workers and --cluster; several processes, forms and Parquet need --out."
+        remedy = "Give one of --workers and --cluster; several processes and forms need --out."
         raise ParameterError(problem, remedy=remedy)
     if workers is not None:
         whole_number("--workers", workers, 1, MOST_PROCESSES)

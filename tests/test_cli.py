@@ -108,7 +108,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),
     ("train --treebank sample --preset tiny --out new --device gpu", b"", "gpu"), ("serve --device gpu", b"", "gpu"),
     ("sweep none.yml", b"", "none.yml: cannot be read"),
-    ("data stats ", b"", "after stats"), ("parse --model ", b"", "after --model"), ("run none.ipynb", b"", "none.ipynb"),
+    ("data check ", b"", "after check"), ("parse --model ", b"", "after --model"), ("run none.ipynb", b"", "none.ipynb"),
     ("evaluate PARSER --treebank sample --split tset", b"", "tset"),
     ("data fetch nowhere", b"", "nowhere"), ("bench nothing", b"", "nothing"),
     ("study heads nowhere --sentences -1", b"", "--sentences"),
@@ -168,7 +168,7 @@ def test_train_from_the_command_line(tmp_path):
 
 def test_as_a_process_of_its_own(tmp_path):
     """`python -m lalkit` sets the exit code; every other test calls the command line in this process."""
-    command = [sys.executable, "-OO", "-m", "lalkit", "data", "stats", "nowhere"]  # without docstrings, too
+    command = [sys.executable, "-OO", "-m", "lalkit", "data", "check", "nowhere"]  # without docstrings, too
     done = subprocess.run(command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == b"" and b"nowhere" in done.stderr and b"Traceback" not in done.stderr
 
@@ -204,7 +204,7 @@ def test_serving_until_ctrl_c(tiny_span_parser):
 
 
 def test_what_is_here_as_json():
-    for command, name in (("doctor", "torch"), ("models", "en-news"), ("data stats sample", "dev")):
+    for command, name in (("doctor", "torch"), ("models", "en-news"), ("data check sample", "dev")):
         code, out, err = lalkit(*command.split(), "--json", "-")
         assert code == 0 and f"'{name}'" in str(json.loads(out)), err
 

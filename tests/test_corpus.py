@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,22 +141,6 @@ def test_running_text(tiny_parser, capsys):
     one, two, three = Parser.load(tiny_parser).parse_all(["One.", "Two.", "Three."])
     shown = [r.to_ptb() if r else "" for r in (one, two, None, three)]
     assert capsys.readouterr().out == "\n".join(shown) + "\n"
-
-
-@pytest.mark.slow
-def test_a_parquet_table_holds_what_json_holds(tiny_parser, tmp_path):
-    """A word that looks like a time stays a word."""
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'lalkit[parquet]'")
-    (tmp_path / "text").write_text("2026-01-01\n\nIt works .\n" * 40)
-    parse(tiny_parser, tmp_path / "text", tmp_path / "out", to=("json", "parquet"), confidence=True, form="raw")
-    table = pd.read_parquet(tmp_path / "out.parquet")
-    rows = [json.loads(line) for line in (tmp_path / "out.json").read_text().splitlines()]
-    assert len(table) == len(rows) == 80
-    for row, told in zip(rows, table.to_dict("records")):
-        assert all(row[name] == told[name] for name in ("id", "text", "tree", "score"))
-        assert row["offsets"] == [list(place) for place in told["offsets"]]
-        assert all(row[name] == list(told[name]) for name in ("words", "tags", "heads", "arc_labels", "spans"))
-        assert row["confidence"]["arcs"] == list(told["confidence"]["arcs"])
 
 
 @pytest.mark.parametrize("options", [{"workers": 1, "cluster": "tcp://x:1"}, {"workers": 1}, {"to": ("ptb", "json")}])

@@ -62,8 +62,8 @@ def test_the_spans_are_those_of_nltk(count, splits):
         assert matches, pattern
 
 
-def spans(pattern, tree, **conditions):
-    return [(m.start, m.end, m.label) for m in Pattern(pattern, **conditions).find(tree)]
+def spans(pattern, tree):
+    return [(m.start, m.end, m.label) for m in Pattern(pattern).find(tree)]
 
 
 def test_a_word_is_a_node_and_each_node_is_only_equal_to_itself():
@@ -87,20 +87,6 @@ def test_matches_come_with_head_words_and_captures():
     assert (match.start, match.end, match.label, match.head) == (3, 6, "SBAR", 4)
     assert match.captures == {"that": Span(3, 4, "IN"), "clause": Span(4, 6, "S")}
     assert Pattern("S=a < VP=b : =b < NP=c").names == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "conditions", "expected"),
-    [
-        ("NP", {"head": "/^(it|dog)$/"}, [(0, 2), (4, 5)]), ("NP", {"arc": ARCS[1]}, [(0, 2), (4, 5)]),
-        ("NP", {"arc": ARCS[1], "head": "it"}, [(4, 5)]), ("NP", {"arc": "none such"}, []),
-        ("that", {"head": "that"}, [(3, 4)]), ("VP", {"head": "/"}, []),
-    ],
-)  # fmt: skip
-def test_conditions_on_words_and_arcs(pattern, conditions, expected):
-    assert [span[:2] for span in spans(pattern, SAYS, **conditions)] == expected
-    with pytest.raises(ParameterError, match="need dependencies"):
-        spans(pattern, TREE, **conditions)
 
 
 @pytest.mark.parametrize(

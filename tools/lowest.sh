@@ -28,7 +28,6 @@ serve() { # ask the page once
 
 try lalkit doctor
 try lalkit models
-try lalkit data stats sample
 try lalkit parse "Fed Ready to Inject Big Funds" --to json --alternatives 2
 try lalkit explain "Fed Ready to Inject Big Funds" --label NP --html page.html
 try lalkit search "SBAR < (IN < that)" --treebank sample
@@ -37,7 +36,6 @@ try lalkit evaluate en-span --treebank sample
 try serve
 try lalkit run "$root/notebooks/00_quickstart.ipynb"
 # The extras, and what checks shapes in tests
-try lalkit parse "It rained." --to parquet --out trees.parquet
 try lalkit export en-span --to onnx --out onnx
 try python -c 'import spacy; nlp = spacy.blank("en"); nlp.add_pipe("lalkit"); nlp("It rained.")'
 try python -m pytest -q "$root/tests/network/test_label_attention.py"

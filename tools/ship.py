@@ -64,11 +64,11 @@ from lalkit.reproduce.cards import (
     words_only,
 )
 from lalkit.training.checkpoint import CALIBRATION, read_content
-from lalkit.training.named import find, folders, metadata, names, read_card, sources
+from lalkit.training.named import find, folders, names, read_card, sources
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
 from lalkit.treebank.conllu import without_subtype
-from lalkit.treebank.corpora import load
+from lalkit.treebank.corpora import NAMES, load
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import GROUP, Sentence
 
@@ -96,6 +96,10 @@ UNIVERSAL = {
     "ud_las": "LAS",
     "ud_upos_all": "UPOS",
 }
+HUB_TASK = "token-classification"  # the nearest of the hub's tasks
+# Our names of licences -> those of the hub. Any other is "other", with its name.
+HUB_LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0", "CC BY-SA 4.0": "cc-by-sa-4.0"}
+METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_accuracy": "right tags"}
 WATTS = 15  # of one core
 BOUNDS = LEAST_TEMPERATURE, MOST_TEMPERATURE
 WHEEL = """
@@ -150,6 +154,35 @@ def page(facts: dict) -> str:
         quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
         energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip
+
+
+def metadata(facts: dict) -> str:
+    """Return the front matter of a card: what the hub shows and searches, as YAML between two lines of hyphens.
+
+    facts: card.json. The scores are those of the parser's own seed on test, or else on dev.
+    """
+    from huggingface_hub import EvalResult, ModelCardData
+
+    row = next((row for row in facts["seeds"] if row["seed"] == facts["seed"]), {})
+    split = "test" if row.get("test") else "dev"
+    scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
+    treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
+    licence = HUB_LICENCES.get(facts["licence"], "other")
+    about: dict = {
+        "task_name": "constituency and dependency parsing", "dataset_split": split,
+        "dataset_type": "+".join(treebanks) or "other", "dataset_name": facts["treebank"] if treebanks else "other",
+    }  # fmt: skip
+    results = [
+        EvalResult(HUB_TASK, metric_type=key, metric_value=round(value, 2), metric_name=METRICS[key], **about)
+        for key, value in scores.items()
+    ]
+    data = ModelCardData(
+        language=facts["language"], license=licence, license_name=facts["licence"] if licence == "other" else None,
+        library_name="lalkit", pipeline_tag=HUB_TASK, datasets=treebanks or None, metrics=list(scores) or None,
+        tags=["parsing", "constituency", "dependency", "label-attention", "interpretability"],
+        model_name=facts["name"], eval_results=results or None,
+    )  # fmt: skip
+    return f"---\n{data.to_yaml()}\n---\n"
 
 
 def command(facts: dict, seed: int | str, out: str = "") -> str:

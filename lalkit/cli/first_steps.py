@@ -245,22 +245,6 @@ def data_import(
     print(folder)
 
 
-@command(data, "stats")
-def data_stats(name: Name, json_: options.Json = None) -> None:
-    """Count sentences, words and trees of a corpus, split by split.
-
-    Example: lalkit data stats sample
-    """
-    import pandas as pd
-
-    from lalkit.treebank.check import stats
-
-    counts = {split: stats(corpus) for split, corpus in _splits(name)}
-    if not options.given(counts, json_):
-        table = pd.DataFrame({split: pd.Series(count, dtype=object) for split, count in counts.items()})
-        print(table.rename_axis(columns=name).to_string())
-
-
 @command(data, "check")
 def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop = None) -> None:
     """Name every problem of a corpus or of one file, and every sentence that has no joint tree.

@@ -193,7 +193,7 @@ def parse(
         text: Sentences, or a file, which must be UTF-8; by default standard input is read.
         form: What a line is: raw (a sentence or several), text (a part of running text; a blank line ends a paragraph), tokens
             (words between spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
-        to: The form of the output: ptb, conllu, json or parquet (a table), or several with commas between them.
+        to: The form of the output: ptb, conllu, or json, or several with commas between them.
         out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
             command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
@@ -231,10 +231,10 @@ def parse(
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
             return corpus.parse(job, lines, out, workers, cluster, replace, device)
-    if not text or len(text) != 1 or any((out, workers is not None, cluster, "parquet" in forms)):
+    if not text or len(text) != 1 or any((out, workers is not None, cluster)):
         problem = "constraints and alternatives are for one typed sentence, and are printed"
-        without = "without --out, --workers, --cluster or parquet"
-        raise ParameterError(problem, remedy=f"Give one sentence between quotes, {without}.")
+        remedy = "Give one sentence between quotes, without --out, --workers or --cluster."
+        raise ParameterError(problem, remedy=remedy)
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True), device)
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
     if attach is not None:
@@ -360,29 +360,24 @@ def search(
     treebank: options.Treebank,
     split: options.Split = "test",
     model: str | None = None,
-    head: str | None = None,
-    arc: str | None = None,
     device: options.Device = "cpu",
 ) -> None:
     """Search trees for a pattern of tgrep, and print each match between its neighbouring words.
 
-    Patterns are explained in notebooks/patterns.md. A condition is a text, or a regular expression between slashes. For tables,
-    and to search other texts: `Parser.search` in Python.
+    Patterns are explained in notebooks/patterns.md. For tables, and to search other texts: `Parser.search` in Python.
 
-    Example: lalkit search "SBAR < (IN < that)" --treebank sample --head that
+    Example: lalkit search "SBAR < (IN < that)" --treebank sample
 
     Args:
         pattern: The pattern, e.g. "NP << who".
         model: Search the parses of this parser, a name or a folder, and not the gold trees.
-        head: The head word of the match.
-        arc: The label of the arc from the head word to its own head.
     """
     from lalkit.api import Parser
     from lalkit.treebank.corpora import load
 
-    sentences, conditions = load(treebank, split), {"head": head, "arc": arc}
+    sentences = load(treebank, split)
     options.set_threads(None)
     find = partial(Parser.load(model, device=device).search, sentences) if model else sentences.search
-    hits = find(pattern, **conditions)
+    hits = find(pattern)
     logger.info("%r", hits)
     print(hits, end="")

@@ -45,10 +45,10 @@ from lalkit.errors import LalkitError, ParameterError, reason, whole_number
 from lalkit.treebank.text import Form, read_line, read_sentence, split_sentences
 
 LOOPBACK = "127.0.0.1"
-LONGEST, LARGEST = 8_192, 65_536  # characters of an address; bytes of a request's body
+LONGEST = 8_192  # characters of an address
 TOO_LONG = f"the address is longer than {LONGEST:,} characters: shorten the text"
 SECONDS = 30  # without a byte, after which a connection is closed
-Answer = Callable[[Any], str | dict]  # parameters of an address, or a body -> an HTML page, or what becomes JSON
+Answer = Callable[[Any], str | dict]  # parameters of an address -> an HTML page, or what becomes JSON
 
 logger = logging.getLogger(__name__)
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
@@ -85,7 +85,6 @@ class LocalServer(ThreadingTCPServer):
 
         Args:
             pages: The path of each page or file that stands ready, with its text, and of each answer, with its function.
-                "POST /path" answers a body of JSON.
             host: The address to listen to; a warning says if other machines can reach it.
             port: Its port; 0 means any free one.
 
@@ -137,26 +136,13 @@ class Handler(BaseHTTPRequestHandler):
     server: LocalServer
     timeout = SECONDS
 
-    def do_POST(self) -> None:
-        """Answer JSON with JSON. A page of another site cannot send this type of content without being asked first."""
-        size = self.headers.get("Content-Length", "")
-        if self.headers.get_content_type() != "application/json" or not size.isdigit() or int(size) > LARGEST:
-            problem = f"send JSON, at most {LARGEST:,} bytes, with Content-Type: application/json and Content-Length"
-            return self.send_error(400, problem)
-        try:
-            self._answer("POST ", json.loads(self.rfile.read(int(size))))
-        except (ValueError, RecursionError):
-            self.send_error(400, "the body is not JSON")
-
     def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        page = self.server.pages.get(path)
         try:
-            self._answer("", parse_qs(self.path.partition("?")[2], keep_blank_values=True, errors="strict"))
+            arguments = parse_qs(query, keep_blank_values=True, errors="strict")
         except ValueError:
-            self.send_error(400, "the address is not UTF-8")
-
-    def _answer(self, method: str, arguments: Any) -> None:
-        path = self.path.partition("?")[0]
-        page = self.server.pages.get(method + path)
+            return self.send_error(400, "the address is not UTF-8")
         if not self._is_known():
             return self.send_error(400, "this server does not answer for the host of this request")
         if len(self.path) > LONGEST:
@@ -260,17 +246,6 @@ class TypedSentences:
             return self.ready[1]
         with self._parsed(arguments) as (usual, results, number, _):
             return self._explored(usual, results[number], arguments)
-
-    def data(self, request: Any) -> dict:
-        """Answer {"texts": [text or list of words, ...], "form": "raw"} with {"results": [...]}, each as `to_dict` gives it."""
-        texts, form = (request.get("texts"), request.get("form", "raw")) if isinstance(request, dict) else (None, "")
-        right = isinstance(texts, list) and all(isinstance(text, str | list) for text in texts)
-        if not right or not 0 < len(texts) <= PAGE_TREES or request.keys() - {"texts", "form"}:
-            problem = f'the request is not {{"texts": [...], "form": ...}} with 1 to {PAGE_TREES} texts'
-            raise ParameterError(problem, remedy='Send for example {"texts": ["It works."]}.')
-        for text in texts:
-            check_length(text if isinstance(text, str) else " ".join(map(str, text)), form)
-        return {"results": [result.to_dict() for result in self.parser.parse_all(texts, form)]}
 
     def _explored(self, usual: Any, shown: Any, arguments: Mapping[str, Sequence[str]]) -> str:
         against = arguments.get("against", [""])[-1].strip() or None

@@ -31,7 +31,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import random_table, rankdata
 
@@ -247,11 +246,6 @@ class SelfAttention(NamedTuple):
             word = np.array(["<START>", *parse.words, "<STOP>"], object)[table["position"]]
             tables.append(table.assign(end=table["start"] + 1, word=word, attention=attention.ravel()))
         return with_words(pd.concat(tables, ignore_index=True), self.parses, self.given)
-
-    def bertviz(self, sentence: int = 0) -> dict:
-        """Return what bertviz draws: `bertviz.head_view(**attention.bertviz())`. sentence: its place, from 0."""
-        attention = [torch.from_numpy(layer)[None] for layer in self.arrays[sentence]]
-        return {"attention": attention, "tokens": ["<START>", *self.parses[sentence].words, "<STOP>"]}
 
 
 def with_words(table: pd.DataFrame, sentences: Sequence[Sentence], given: Given = ()) -> pd.DataFrame:

@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from os.path import isdir
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
 from lalkit.errors import ModelError, ParameterError, checked, did_you_mean, warn_once
 from lalkit.files import read_json
-from lalkit.treebank.corpora import NAMES, shipped
+from lalkit.treebank.corpora import shipped
 
 DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
 LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
-HUB_TASK = "token-classification"  # the nearest of the hub's tasks
 # Our names of licences -> those of the hub. Any other is "other", with its name.
-HUB_LICENCES = {"CC BY 3.0": "cc-by-3.0", "CC BY 4.0": "cc-by-4.0", "CC BY-SA 4.0": "cc-by-sa-4.0"}
 WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of lalkit; in a checkout, tools/ship.py makes it)"
-METRICS = {"f1": "F1 of labelled brackets", "uas": "UAS", "las": "LAS", "tag_accuracy": "right tags"}
 
 
 @dataclass(frozen=True)
@@ -118,19 +115,6 @@ def find(name: str | Path, **hub) -> Path:
     raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=remedy)
 
 
-def upload(folder: str | Path, repository: str, **options) -> str:
-    """Put the files of a folder into a repository of the hub, which is made if there is none. Return its address.
-
-    options: those of `huggingface_hub.create_repo`, such as private and token. Raises ModelError if it cannot be done.
-    """
-    import huggingface_hub
-
-    with _hub_errors(f"{HUB}{repository}", "uploaded"):
-        address = checked(huggingface_hub.create_repo)(repository, exist_ok=True, **options)
-        huggingface_hub.upload_folder(repo_id=repository, folder_path=folder, token=options.get("token"))
-        return str(address)
-
-
 @contextmanager
 def _hub_errors(where: str, done: str):
     """Turn every error of the hub into one ModelError."""
@@ -170,48 +154,3 @@ def read_profile(folder: Path) -> dict | None:
 def sources(treebank: str) -> list[str]:
     """Return the names of the treebanks of a mixture, without layers, genres and weights."""
     return [re.split("[:*/]", part)[0] for part in treebank.split("+")]
-
-
-def metadata(facts: dict) -> str:
-    """Return the front matter of a card: what the hub shows and searches, as YAML between two lines of hyphens.
-
-    facts: card.json. The scores are those of the parser's own seed on test, or else on dev.
-    """
-    from huggingface_hub import EvalResult, ModelCardData
-
-    row = next((row for row in facts["seeds"] if row["seed"] == facts["seed"]), {})
-    split = "test" if row.get("test") else "dev"
-    scores = {key: value for key, value in (row.get(split) or {}).items() if key in METRICS and value is not None}
-    treebanks = [name for name in sources(facts["treebank"]) if name in NAMES]
-    licence = HUB_LICENCES.get(facts["licence"], "other")
-    about: dict[str, Any] = {
-        "task_name": "constituency and dependency parsing", "dataset_split": split,
-        "dataset_type": "+".join(treebanks) or "other", "dataset_name": facts["treebank"] if treebanks else "other",
-    }  # fmt: skip
-    results = [
-        EvalResult(HUB_TASK, metric_type=key, metric_value=round(value, 2), metric_name=METRICS[key], **about)
-        for key, value in scores.items()
-    ]
-    data = ModelCardData(
-        language=facts["language"], license=licence, license_name=facts["licence"] if licence == "other" else None,
-        library_name="lalkit", pipeline_tag=HUB_TASK, datasets=treebanks or None, metrics=list(scores) or None,
-        tags=["parsing", "constituency", "dependency", "label-attention", "interpretability"],
-        model_name=facts["name"], eval_results=results or None,
-    )  # fmt: skip
-    return f"---\n{data.to_yaml()}\n---\n"
-
-
-def first_page(facts: dict, repository: str) -> str:
-    """Return the page of a parser that goes to the hub without a longer card. facts: card.json."""
-    return f"""{metadata(facts)}
-# {facts["name"]}
-
-A parser of lalkit, trained on {facts["treebank"]}. Licence of the weights: {facts["licence"]}.
-
-```python
-import lalkit
-
-parser = lalkit.Parser.from_pretrained("{repository}")
-print(parser("Select the person driving"))
-```
-"""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
 from lalkit.treebank.conllu import same_convention
 from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
-from lalkit.treebank.joint import GROUP, JointSpan, joint_constituents, to_joint
-from lalkit.treebank.tree import UNARY, Sentence, find_crossing
+from lalkit.treebank.joint import JointSpan, joint_constituents, to_joint
+from lalkit.treebank.tree import Sentence, find_crossing
 
 
 @dataclass(frozen=True)
@@ -143,24 +142,3 @@ def check(corpus: Treebank) -> list[TreebankError]:
     """
     forms = [_joint_form(s) for s in corpus.sentences if s.constituents is not None and s.heads is not None]
     return [*corpus.problems, *(form for form in forms if isinstance(form, JointError))]
-
-
-def stats(corpus: Treebank) -> dict[str, int | float]:
-    """Count what is in one split. The order is that in which the counts are printed."""
-    lengths = [len(s) for s in corpus.sentences]
-    labels = Counter(span.label for s in corpus.sentences for span in s.constituents or ())
-    forms = [form for form in map(_joint_form, corpus.sentences) if not isinstance(form, JointError)]
-    return {
-        "sentences": len(lengths),
-        "unread": len(corpus.problems),
-        "words": sum(lengths),
-        "mean length": round(sum(lengths) / max(len(lengths), 1), 1),
-        "longest": max(lengths, default=0),
-        "constituents": sum(labels.values()),
-        "labels": len({part for label in labels for part in label.split(UNARY)}),
-        "labels with unary chains": len(labels),
-        "groups (<H>)": sum(span.label == GROUP for form in forms for span in form),
-        "tags": len({tag for s in corpus.sentences for tag in s.tags or ()}),
-        "arc labels": len({label for s in corpus.sentences for label in s.arc_labels or ()}),
-        "sentences with crossing arcs": sum(bool(s.heads and find_crossing(s.heads)) for s in corpus.sentences),
-    }

@@ -105,15 +105,15 @@ class Treebank:
 
         return replace(self, sentences=tuple(subset(self.sentences, count)), problems=())
 
-    def search(self, pattern: str, **conditions) -> Hits:
-        """Search the gold trees with a pattern of tgrep, such as "SBAR < (IN < that)". conditions: those of `Pattern`.
+    def search(self, pattern: str) -> Hits:
+        """Search the gold trees with a pattern of tgrep, such as "SBAR < (IN < that)".
 
         >>> lalkit.Treebank.load("sample", "test").search("SBAR < (IN < that)")
         2 matches of 'SBAR < (IN < that)' in 2 sentences
         """
         from lalkit.treebank.search import search  # it loads a part of NLTK
 
-        return search(self, pattern, **conditions)
+        return search(self, pattern)
 
     def __repr__(self) -> str:
         problems = f", {len(self.problems)} problems" if self.problems else ""

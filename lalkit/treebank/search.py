@@ -1,4 +1,4 @@
-"""Find places in trees with patterns of tgrep, as NLTK reads them, and with conditions on head words and arcs beside the pattern.
+"""Find places in trees with patterns of tgrep, as NLTK reads them.
 
 `SBAR < (IN < that)` finds clauses that begin with the word *that*; `S < (NP=who $.. VP)` also captures the NP. The syntax is in
 notebooks/patterns.md. A pattern sees `Sentence.tree`: without function tags, each unary chain as several nodes, and round
@@ -12,7 +12,7 @@ written in the same way, so that `>>,` and `>>'` find too much; here each node i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape as escape_html
@@ -87,25 +87,15 @@ class Match:
 
 
 class Pattern:
-    """A compiled tree pattern with its conditions. All of them must hold."""
+    """A compiled tree pattern."""
 
     @checked
-    def __init__(self, text: str, *, head: str | None = None, arc: str | None = None):
-        """Compile a pattern.
-
-        Args:
-            text: The pattern, in the syntax of tgrep.
-            head: The head word of the match: a text, or a regular expression between slashes, /^th/.
-            arc: The label of the arc from the head word to its own head, likewise.
-
-        Raises:
-            ParameterError: The pattern or a condition cannot be read.
-        """
+    def __init__(self, text: str):
+        """Compile a pattern in the syntax of tgrep. Raises ParameterError for one that cannot be read."""
         if not text.strip() or text.count("(") + text.count("[") > MOST_BRACKETS:
             problem = f"a pattern is a text with at most {MOST_BRACKETS} brackets"
             raise ParameterError(problem, where=f"pattern {shown(text)}", remedy=REMEDY)
-        self.text, asked = text, {"head": head, "arc": arc}
-        self._conditions = {name: _condition(name, value) for name, value in asked.items() if value is not None}
+        self.text = text
         tokens = _parse(text, False)
         self.names = tuple(dict.fromkeys(name for equals, name in zip(tokens, tokens[1:]) if equals == "="))
         parts = _parse(_with_macros(text), True)
@@ -115,39 +105,22 @@ class Pattern:
     def find(self, sentence: Sentence | Node) -> Iterator[Match]:
         """Yield the matches in a sentence or a tree: parents before children, from left to right.
 
-        Raises LalkitError for a sentence without constituents, and for conditions without dependencies.
+        Raises LalkitError for a sentence without constituents.
         """
-        where, heads, arcs = "", None, None
+        where, heads, tree = "", None, sentence
         if isinstance(sentence, Sentence):
-            where, heads, arcs = sentence.where, sentence.heads, sentence.arc_labels
-        if ("head" in self._conditions and heads is None) or ("arc" in self._conditions and arcs is None):
-            problem = "the conditions head and arc need dependencies, and this sentence has none"
-            raise ParameterError(problem, where=where, remedy="Leave them out, or search a treebank of both layers.")
-        tree = sentence.tree if isinstance(sentence, Sentence) else sentence
-        leaves = tree.leaves()
+            where, heads, tree = sentence.where, sentence.heads, sentence.tree
         try:
             for place in Place.of(tree).subtrees():
                 labels: dict[str, Place] = {}
                 if not any(expression(place, self._macros, labels) for expression in self._expressions):
                     continue
                 head = external_head(heads, place.start, place.end) if heads else None
-                of_head = {} if head is None else {"head": leaves[head].word, "arc": arcs[head] if arcs else ""}
-                if all(name in of_head and test(of_head[name]) for name, test in self._conditions.items()):
-                    captures = {name: node.span for name, node in labels.items()}
-                    yield Match(place.start, place.end, place.label(), None if head is None else head + 1, captures)
+                captures = {name: node.span for name, node in labels.items()}
+                yield Match(place.start, place.end, place.label(), None if head is None else head + 1, captures)
         except (tgrep.TgrepException, TimeoutError, RecursionError) as error:
             problem = "the tree is too deep to search" if isinstance(error, RecursionError) else str(error)
             raise ParameterError(problem, where=f"{where}: pattern {self.text[:80]!r}", remedy=REMEDY) from None
-
-
-def _condition(name: str, value: str) -> Callable[[str], bool]:
-    """Return the test of a condition. Raises ParameterError for a regular expression that cannot be read."""
-    if not value:
-        raise ParameterError(f"the condition {name} is empty", remedy="Give a text, or a regular expression: /^th/.")
-    if len(value) < 3 or value[0] != "/" or value[-1] != "/":
-        return lambda text: escape(text) == escape(value)
-    (test,) = _parse(value, True)  # as a pattern of tgrep: NLTK stops a regular expression that takes too long
-    return lambda text: bool(test(text))
 
 
 def _with_macros(text: str) -> str:
@@ -244,9 +217,9 @@ class Hits:
         return f"<p>{escape_html(repr(self))}</p><pre>{escape_html(chr(10).join(lines))}</pre>"
 
 
-def search(sentences: Iterable[Sentence], pattern: str | Pattern, **conditions) -> Hits:
-    """Search sentences with a pattern. conditions: those of `Pattern`."""
-    compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern, **conditions)
+def search(sentences: Iterable[Sentence], pattern: str | Pattern) -> Hits:
+    """Search sentences with a pattern."""
+    compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
     found = ((number, s, match) for number, s in enumerate(sentences) for match in compiled.find(s))
     return Hits(compiled, tuple(found))
 

@@ -101,7 +101,7 @@ CHANGES = {
 }
 EXPLAINED = [
     lambda r: r.explain(), lambda r: r.explore(), lambda r: r.explain(against="S"), lambda r: r.readings,
-    lambda r: r.confidence(), lambda r: r.margin, lambda r: r.alternatives(2),
+    lambda r: r.confidence(), lambda r: r.alternatives(2),
 ]  # fmt: skip
 
 
@@ -220,12 +220,13 @@ def test_only_the_chosen_words_and_heads_change(parsers, pretrained):
 def test_self_attention_is_between_words(parser, treebank, pretrained):
     for one, layer in ((parser, "encoder"), (pretrained, "encoder"), (pretrained, "pretrained")):
         found = one.self_attention(treebank, layer)
-        table, array, drawn = found.table, found.arrays[0], found.bertviz()
+        table, array = found.table, found.arrays[0]
         assert {*table} == {*one.explain(treebank).attention(), "layer"}
         assert table.groupby(["layer", "head", *PLACE])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
         row = table.query("sentence == 0 and layer == 0 and head == 1 and start == 2")
-        assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"]) == drawn["tokens"]
-        assert torch.stack(drawn["attention"])[:, 0].numpy() == pytest.approx(array)
+        assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"])[1:-1] == list(
+            treebank[0].words
+        )
         page = re.search('"layers":([^}]*})', one.parse(treebank[0]).explore(layer=layer).html)[1]
         assert np.array(json.loads(page)[f"{layer} 0"]) == pytest.approx(array[0], abs=6e-4)
     text, point = "No antidisestablishmentarianism", "pretrained.0.attention"
@@ -301,18 +302,6 @@ def server(tiny_span_parser):
     server = lalkit.load(tiny_span_parser).playground()
     yield server
     server.close()
-
-
-def test_programs_send_json(server, tiny_span_parser):
-    usual = [json.loads(r.to_json()) for r in lalkit.load(tiny_span_parser).parse_all([TEXT, ["We", "left"]])]
-    for body, expected in (
-        ({"texts": [TEXT, ["We", "left"]]}, {"results": usual}), ({"texts": []}, 400), ({"texts": [1]}, 400), ([], 400),
-        ({"texts": ["a " * 151]}, 400), ({"texts": ["a"], "form": "x"}, 400), ({"k": 1}, 400), ("x" * 66_000, 400),
-    ):  # fmt: skip
-        for kind in ("application/json", "text/plain"):
-            head = f"Content-Type: {kind}\r\nContent-Length: {len(data := json.dumps(body).encode())}\r\n"
-            status, _, answer = send(server.address, get("/v1/parse", method="POST", more=head) + data)
-            assert (json.loads(answer) if status == 200 else status) == (400 if kind == "text/plain" else expected)
 
 
 def check(name, request, allowed, address):

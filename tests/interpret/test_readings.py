@@ -29,7 +29,6 @@ def test_alternatives_begin_with_the_parse_and_mark_what_differs(parser):
     best, second, *others = result.alternatives(6, "any")
     assert best.prediction.spans == result.spans and best.sentence == result.sentence
     assert best.score == pytest.approx(result.score, rel=1e-5) and best.reading.added == frozenset()
-    assert result.margin == best.score - second.score
     for other in (second, *others):
         reading = other.reading
         spans = {SpanItem(span.label, span.start + 1, span.end) for span in other.spans}
@@ -193,7 +192,7 @@ def test_tags_that_were_given_and_parsers_of_one_layer(parser, monkeypatch):
         parser.parse("Select_XX it_PRP", "tagged", require=["2->1"])
     assert "tag" in set(result.confidence()["kind"]) and "tag" not in set(kept.confidence()["kind"])
     monkeypatch.setattr(parser, "model", replace(parser.model, config=override(given, {"model.task": "dependencies"})))
-    assert parser.parse(TEXT).margin > 0 and parser.parse_all(["Yes"], temperature=1.0)[0].confidence() is not None
+    assert parser.parse_all(["Yes"], temperature=1.0)[0].confidence() is not None
     with pytest.raises(LalkitError, match="dependencies alone"):
         parser.playground()
 
