@@ -1,4 +1,4 @@
-"""Check answers to the exercises that end the lessons in notebooks/, without giving them away: `check("01.3", answer)`.
+"""Check answers to the exercises that end the lessons in notebooks/, without giving them away: `check("02.3", answer)`.
 
 It is the mechanism of the graded exercises (checks.py) without points: one line, no error, and no answer. The right answers are
 computed by lalkit, with the defaults of the lesson, and stand nowhere as numbers. Where an exercise has many right answers (a
@@ -44,7 +44,7 @@ EXERCISES: dict[str, Judge] = {}  # number of an exercise -> the function that r
 
 
 def check(number: str, answer: Any) -> None:
-    """Print one line about the answer to an exercise. number: of the lesson and the exercise, for example "01.3"."""
+    """Print one line about the answer to an exercise. number: of the lesson and the exercise, for example "02.3"."""
     if number in EXERCISES:
         report(number, lambda: EXERCISES[number](answer))
     else:
@@ -97,10 +97,10 @@ def need_sentence(answer: Any, words: tuple[str, ...]) -> None:
     need(answer.constituents and answer.heads, "a layer is missing.", "Give the Sentence constituents and heads.")
 
 
-# ---------------------------------------------------------------- primer
+# ---------------------------------------------------------------- 01: the primer
 
 
-@exercise("primer.1")
+@exercise("01.1")
 def check_old_people(answer):
     """Check the brackets of "The old fed the ducks"."""
     need_kind(answer, str, "It must be text with brackets.")
@@ -112,7 +112,7 @@ def check_old_people(answer):
     need(found.tags[1].startswith("NN"), "the tag of a word has not changed.", "What is the word class of *old* now?")
 
 
-@exercise("primer.2")
+@exercise("01.2")
 def check_two_readings(answer):
     """Check two joint trees of "Time flies like an arrow". The heads are those of UD, or of the preposition in a PP."""
     both, words = {(0, 5, "S"), (3, 5, "NP")}, tuple("Time flies like an arrow".split())
@@ -133,7 +133,7 @@ def check_two_readings(answer):
         need(not arcs, problem, "Which word is the verb, and what hangs on it?")
 
 
-@exercise("primer.3")
+@exercise("01.3")
 def check_queries(answer):
     """Check a query with most weight on "fed", and one with nearly equal weights."""
     both = []
@@ -147,7 +147,7 @@ def check_queries(answer):
     need(apart < 0.05, f"the second query's weights differ by {apart:.2f}.", "Make comparisons alike.")
 
 
-# ---------------------------------------------------------------- 00, 01: parses and spans
+# ---------------------------------------------------------------- 00, 02: parses and spans
 
 
 @exercise("00.1")
@@ -238,14 +238,14 @@ POOL = Sentence(
 LISTS = "the list of groups after the first change", "the list of groups after the second change"
 
 
-@exercise("01.1", "A group is a head with all its dependents.", *LISTS)
+@exercise("02.1", "A group is a head with all its dependents.", *LISTS)
 def groups():
     """Return the places of the groups after two changes of heads."""
     trees = (to_joint(replace(POOL, heads=heads)) for heads in ((5, 5, 5, 5, 0), (3, 3, 5, 5, 0)))
     return [{(span.start, span.end) for span in tree if span.label == GROUP} for tree in trees]
 
 
-@exercise("01.2")
+@exercise("02.2")
 def check_chain(answer):
     """Check the labels of a unary chain of our treebank, the outer one first."""
     sentences = [s for part in ("train", "dev", "test") for s in load("sample", part).sentences]
@@ -267,14 +267,14 @@ BIRDS = Sentence(
 CALLS = "the number of the first call", "the number of the second call"
 
 
-@exercise("01.3", "Read skipped in the summary of both calls.", *CALLS)
+@exercise("02.3", "Read skipped in the summary of both calls.", *CALLS)
 def skipped():
     """Return the numbers of skipped sentences: with the tags of gold, and with the tags of the parse."""
     parse = replace(BIRDS, tags=(*BIRDS.tags[:5], "NN"))
     return [evaluate([BIRDS], [parse], retag=retag).summary()["skipped"] for retag in (True, False)]
 
 
-@exercise("01.4")
+@exercise("02.4")
 def check_two_parses(answer):
     """Check a parse with the right heads and a low F1, and one with an F1 of 100 and a wrong head."""
     order = (("first", "uas", "f1"), ("second", "f1", "uas"))
@@ -460,7 +460,7 @@ def check_twice(answer):
         compare(given, truths[1] if near[1] else truths[0], "what your answer returns", hint)
 
 
-# ---------------------------------------------------------------- 09, 11: heads and errors
+# ---------------------------------------------------------------- 09, 10: heads and errors
 
 
 @exercise(
@@ -481,13 +481,13 @@ def without_the_head_of_s() -> tuple[int, int]:
     return head, found[0] - found[1]
 
 
-@exercise("11.1", "Of the errors that concern S, only those of the class missing.", of="errors")
+@exercise("10.1", "Of the errors that concern S, only those of the class missing.", of="errors")
 def missing_s():
     """Return the number of missing S in our test part."""
     return len(errors_of("en-news").query("`class` == 'missing' and gold_label == 'S'"))
 
 
-@exercise("11.3")
+@exercise("10.3")
 def check_interval(answer):
     """Check a function of (a proportion, a number of spans) that returns the ends of a 95% interval: usual, or Wilson's."""
     need_kind(answer, Callable, "It must be a function.")
@@ -505,12 +505,12 @@ def check_interval(answer):
         need(near, f"the interval for p = {p} and n = {n} is too {what}.", remedy)
 
 
-# ---------------------------------------------------------------- 10, 12: probabilities
+# ---------------------------------------------------------------- 13, 14: probabilities
 
 
 @cache
 def reader() -> lalkit.Parser:
-    """Return the parser of notebook 10."""
+    """Return the parser of notebook 13."""
     return lalkit.load("en")
 
 
@@ -520,7 +520,7 @@ def prefix(words: Sequence[str]) -> tuple[np.ndarray, float]:
     return readings.arc_probabilities, readings.log_partition
 
 
-@exercise("10.1")
+@exercise("13.1")
 def check_garden_path(answer):
     """Check a garden path and its control, with the ambiguous and the disambiguating word."""
     four = isinstance(answer, (tuple, list)) and len(answer) == 4 and all(isinstance(part, str) for part in answer)
@@ -542,7 +542,7 @@ def check_garden_path(answer):
     need(high - low < rise, "log Z rises less in the control.", "Does the control take the ambiguity away?")
 
 
-@exercise("10.2", "The head with the largest effect, forward or backward; both numbers count from 0.", "layer", "head")
+@exercise("13.2", "The head with the largest effect, forward or backward; both numbers count from 0.", "layer", "head")
 @cache
 def tracing() -> tuple[int, int]:
     """Return the layer and the head of MiniLM that carry most from "rested" to "hunted"."""
@@ -560,14 +560,14 @@ def tracing() -> tuple[int, int]:
 LABELLED = "the number of trees with three labels", "the number of trees with four labels"
 
 
-@exercise("12.2", "Each word has a head, and each of the spans a label or none.", *LABELLED)
+@exercise("14.2", "Each word has a head, and each of the spans a label or none.", *LABELLED)
 def numbers_of_trees():
     """Return how many joint trees three words have, with three labels and with four."""
     equal = (marginals(np.zeros((4, 4, FIRST_REAL + labels)), np.zeros((3, 4)), 0.5) for labels in (3, 4))
     return [round(math.exp(all_trees.log_partition)) for all_trees in equal]  # every tree weighs the same
 
 
-@exercise("12.3")
+@exercise("14.3")
 def check_useless_heads(answer):
     """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
     means = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'").groupby("of")["value"].mean()
@@ -583,10 +583,10 @@ def check_useless_heads(answer):
     need_one_of(change, ("same", "smaller", "larger"), truth, *wrong, *words)
 
 
-# ---------------------------------------------------------------- 13: the meaning of heads
+# ---------------------------------------------------------------- 11: the meaning of heads
 
 
-@exercise("13.1", "Count the VPs that the parser finds, in our test part.", "the first number", "the second number")
+@exercise("11.1", "Count the VPs that the parser finds, in our test part.", "the first number", "the second number")
 @cache
 def verb_phrases() -> tuple[int, ...]:
     """Return how many VPs the parser finds in our test part: as trained, and with the heads of VP and S at their means."""
@@ -600,7 +600,7 @@ def verb_phrases() -> tuple[int, ...]:
     return tuple(counts)
 
 
-@exercise("13.3", "As trained less uniform, of the layer in halves.")
+@exercise("11.3", "As trained less uniform, of the layer in halves.")
 def sinica():
     """Return how many points of F1 the layer in halves loses with uniform attention on Sinica."""
     table = pd.read_csv(repository() / "figures/heads/chinese/table.csv", keep_default_na=False)
@@ -645,10 +645,10 @@ def check_sweep_file(answer):
     need(kinds == {"better", "same"}, "a claim is missing.", "Write one with better, and one with same.")
 
 
-# ---------------------------------------------------------------- 17 to 19: classifiers, summarizers, all systems
+# ---------------------------------------------------------------- 16 to 18: classifiers, summarizers, all systems
 
 
-@exercise("17.2", "The cosine of each state with the mean of all, with its sign; then the mean.")
+@exercise("16.2", "The cosine of each state with the mean of all, with its sign; then the mean.")
 def signed_conicity():
     """A function of states [words, size] returns the mean of their signed cosines with their mean."""
     cases = []
@@ -659,7 +659,7 @@ def signed_conicity():
     return cases
 
 
-@exercise("17.3")
+@exercise("16.3")
 def check_supported(answer):
     """Check the name of the model that attends most to the facts of bAbI 1."""
     runs = pd.read_csv(repository() / "figures/transparent.csv").query("study == 'main' and data == 'babi-1'")
@@ -676,7 +676,7 @@ def check_supported(answer):
 
 
 def three_words(answer: Any) -> AttentionView:
-    """Return the system of notebook 17 with three words, +1, +1 and -1, and these weights."""
+    """Return the system of notebook 16 with three words, +1, +1 and -1, and these weights."""
     weights = floats(answer)
     need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
     shares = (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6
@@ -685,7 +685,7 @@ def three_words(answer: Any) -> AttentionView:
     return linear_view(torch.tensor(weights)[None, None, None], values, read)
 
 
-@exercise("17.4")
+@exercise("16.4")
 def check_erasures(answer):
     """Check weights whose order is the fastest way to change the decision, and weights whose order is not."""
     for weights, fast in zip(pair(answer, "weights", "weights"), (True, False)):
@@ -698,7 +698,7 @@ def check_erasures(answer):
         need((float(erasure_flip(view).fraction) == min(shares)) == fast, faster, "Try all six orders.")
 
 
-@exercise("17.5")
+@exercise("16.5")
 def check_largest_change(answer):
     """Check weights that some permutation changes as much as any weights can be changed."""
     weights = three_words(answer).weights.flatten()
@@ -709,7 +709,7 @@ def check_largest_change(answer):
 
 
 @exercise(
-    "18.1", "Points of 100, before less after: what is lost is positive.",
+    "17.1", "Points of 100, before less after: what is lost is positive.",
     "the loss without the context", "the loss without the copy",
 )  # fmt: skip
 def copying():
@@ -722,21 +722,21 @@ def copying():
 GATES = "the number of open gates (output)", "the number of open gates (contexts)"
 
 
-@exercise("18.4", "The column kept counts the open gates of one parser.", *GATES)
+@exercise("17.4", "The column kept counts the open gates of one parser.", *GATES)
 def kept():
     """Return how many gates on label heads stay open at the price 3, by output and by context."""
     table = pd.read_csv(repository() / "figures/heads/gates/gates.csv").query("price == 3")
     return table.groupby("closes")["kept"].mean()[["output", "contexts"]]
 
 
-@exercise("19.1", "The mean of the column, over the seeds of this one row.")
+@exercise("18.1", "The mean of the column, over the seeds of this one row.")
 def exhausted():
     """Return the mean of erased_exhausted in the first layer of the encoder of sparse-tl."""
     table = pd.read_csv(repository() / "figures/systems.csv").query("system == 'summarizer, sparse-tl, enc.0'")
     return table["erased_exhausted"].mean()
 
 
-@exercise("19.2")
+@exercise("18.2")
 def check_most_different(answer):
     """Check the word of example 26 where the truths of logit and contrast differ most."""
     wrong = "another word has a larger difference.", "Subtract the columns, and forget the sign."
@@ -753,10 +753,10 @@ def most_different() -> tuple[tuple[str, ...], str]:
     return tuple(word for _, word in terms.index), terms.abs().idxmax()[1]
 
 
-# ---------------------------------------------------------------- 21, 22, and 09.3: other heads, and relations of labels
+# ---------------------------------------------------------------- 08, 19, and 09.3: other heads, and relations of labels
 
 
-@exercise("21.2")
+@exercise("08.2")
 def check_pairs(answer):
     """Check five minimal pairs: sentences of the same length, in words and sub-words, that differ in one word."""
     need(isinstance(answer, (list, tuple)), "it must be a list of pairs.", "Give [(sentence, sentence), ...].")
@@ -777,7 +777,7 @@ def check_pairs(answer):
     need(len({*map(tuple, answer)}) == 5, "there are not five pairs.", "Write five different pairs.")
 
 
-@exercise("21.3")
+@exercise("08.3")
 def check_sides(answer):
     """Check a function of a Sentence that returns, for each word, whether its head is on its right."""
     need_kind(answer, Callable, "It must be a function.")
@@ -788,7 +788,7 @@ def check_sides(answer):
         compare(given, truth, "what your answer returns", "Words count from 1. The root, 0, is on no word's right.")
 
 
-@exercise("22.1")
+@exercise("19.1")
 def check_chinese_clauses(answer):
     """Check the head that leads the most Chinese SBARs in our tables, and the percent of them."""
     table = pd.read_csv(repository() / "figures/across-languages.csv")
@@ -821,7 +821,7 @@ def check_most_alike(answer):
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
 
 
-# ---------------------------------------------------------------- 20: the layer and the decoder
+# ---------------------------------------------------------------- 12: the layer and the decoder
 
 
 def step(number: str, function: Callable) -> Callable:
@@ -829,7 +829,7 @@ def step(number: str, function: Callable) -> Callable:
     is_open = "NotImplementedError" in getattr(function, "__code__", check.__code__).co_names
     if not is_open and report(number, lambda: EXERCISES[number](function)):
         return function
-    solutions = nbformat.read(repository() / "book/solutions/20_build_it.ipynb", as_version=4).cells
+    solutions = nbformat.read(repository() / "book/solutions/12_build_it.ipynb", as_version=4).cells
     source = "\n\n".join(cell.source for cell in solutions if cell.cell_type == "code")
     nodes = [node for node in ast.parse(source).body if getattr(node, "name", "") == function.__name__]
     exec(compile(ast.Module(nodes, []), "solution", "exec"), names := function.__globals__)
@@ -844,14 +844,14 @@ def by_layer(words: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     return logits, evidence, layer.chart((logits[None], evidence[None], zero.double(), zero.double()))[0, ..., 1:]
 
 
-@exercise("20.1", "A softmax over the rows i to j - 1, for each label alone; then the weighted sum of the evidence.")
+@exercise("12.1", "A softmax over the rows i to j - 1, for each label alone; then the weighted sum of the evidence.")
 def inside():
     """A function of (logits, evidence, start, end) returns the sum inside a span for every label."""
     logits, evidence, sums = by_layer(5)
     return [((logits, evidence, i, j), sums[i, j].numpy()) for i, j in ((0, 5), (1, 3), (2, 3), (3, 5))]
 
 
-@exercise("20.2", "The first row belongs to the span of one word. Compare each row with your function of step 1.")
+@exercise("12.2", "The first row belongs to the span of one word. Compare each row with your function of step 1.")
 def inside_from():
     """A function of (logits, evidence, start) returns the sums inside all spans with this start."""
     logits, evidence, sums = by_layer(6)
@@ -865,7 +865,7 @@ def charts() -> list[np.ndarray]:
 
 
 @exercise(
-    "20.3", "Add the best label and the best split, and give no empty labels. The whole sentence has a real label."
+    "12.3", "Add the best label and the best split, and give no empty labels. The whole sentence has a real label."
 )
 def best_tree():
     """A function of scores returns the score of the best tree and its constituents."""
@@ -874,7 +874,7 @@ def best_tree():
     return [((chart,), dict(zip(("the score", "the constituents"), one))) for chart, one in zip(charts(), found)]
 
 
-@exercise("20.4")
+@exercise("12.4")
 def check_margin(answer):
     """Check a function of (scores, gold) that returns the margin loss, with its gradient."""
     need_kind(answer, Callable, "It must be a function.")

@@ -19,8 +19,8 @@ def study(name: str, *args: Any, **options: Any) -> dict[str, DataFrame]:
     >>> lalkit.study("classifiers", ["subjectivity"], ["vanilla", "diversity"], [1], "runs/lstm")  # doctest: +SKIP
 
     Args:
-        name: classifiers (Mohankumar et al. 2020, lesson 17), summarizers (Baan et al. 2019, lesson 18) or systems (both and
-            parsers under the same probes, lesson 19).
+        name: classifiers (Mohankumar et al. 2020, lesson 16), summarizers (Baan et al. 2019, lesson 17) or systems (both and
+            parsers under the same probes, lesson 18).
         args, options: see `study` in lalkit.studies.classifiers, lalkit.studies.summarizer_heads and lalkit.studies.systems.
 
     Raises: ParameterError for an unknown name, and what the study raises.

@@ -364,7 +364,7 @@ def study(
         train, test: Number of texts of these parts; 0 means all.
         settings: Settings of ClassifierConfig that replace the usual ones.
 
-    Returns: the tables of notebook 17: runs, `quantiles`, tags (attention by tag), and words (the attention of all models on one
+    Returns: the tables of notebook 16: runs, `quantiles`, tags (attention by tag), and words (the attention of all models on one
         text of the last data set).
 
     Raises: ModelError for an unknown kind or a run of other data, CorpusError for data that are not here.

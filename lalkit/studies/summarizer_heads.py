@@ -256,7 +256,7 @@ def study(
         example: Number of the test document whose attention is returned.
         settings: Settings of SummarizerConfig that replace the usual ones, e.g. {"layers": "4"} as in the paper.
 
-    Returns: the tables of notebook 18, whose first columns are variant and seed. runs: a row for each run (see `_run_row`);
+    Returns: the tables of notebook 17, whose first columns are variant and seed. runs: a row for each run (see `_run_row`);
         heads: a row for each head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`;
         ablation: `ablate_heads`; attention: `attention_of` three heads of the first run.
 

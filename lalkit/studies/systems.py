@@ -57,7 +57,7 @@ class Seen:
 
 
 def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> dict[str, pd.DataFrame]:
-    """Apply the same probes to all systems, and return the tables of notebook 19.
+    """Apply the same probes to all systems, and return the tables of notebook 18.
 
     Args:
         systems: The name of each, such as "LSTM, vanilla"; a parser, a classifier or a summarizer; and its texts. Several seeds

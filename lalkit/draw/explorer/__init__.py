@@ -49,7 +49,7 @@ KINDS = {
     "terms": (
         "terms.html", "Terms of scores", ("terms.js", "word.js"),
         "<strong>A term is exact, but it is not the whole story.</strong> A word adds its term through a vector that the encoder "
-        "made from the whole sentence: see notebook 13.",
+        "made from the whole sentence: see notebook 11.",
     ),
     "plain": ("plain.html", "Constituent", ("plain.js",), ""),
 }  # fmt: skip
