@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 import sys
-from inspect import signature
 from pathlib import Path
 from pydoc import locate
 from shutil import which
@@ -13,7 +12,6 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lalkit.cli.parser_commands import serve
 from lalkit.evaluation.statistics import mean_of_runs
 from lalkit.reproduce import report
 from tests.command import commands, lalkit
@@ -63,8 +61,6 @@ def test_cheap_commands_run(command, tiny_parser, tiny_span_parser, tmp_path):
 def test_the_other_commands_of_the_course_are_known():
     found = re.findall(r"(?:^|`)((?:make|nbgrader|source|pip) (?!is)[\w.]+)", TEACHING, re.M)
     assert set(found) == set(OTHERS.split("|"))
-    ports = re.findall(r"127\.0\.0\.1:(\d+)", (ROOT / "book" / "explorer.md").read_text(encoding="utf-8"))
-    assert set(ports) == {str(signature(serve).parameters["port"].default)}
 
 
 # Ways to use lalkit in the folder that contains the checkout, and what they print.

@@ -82,7 +82,7 @@ def bench(
     Example: lalkit bench layer decode
 
     Args:
-        routines: layer, spans, decode, probabilities, look, parse, host, start, train; by default all.
+        routines: layer, spans, decode, probabilities, parse, host, train; by default all.
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
         preset: The settings of the network in parse and train.
