@@ -255,9 +255,11 @@ def ship(
     # Folders in which a parser added constituents to a treebank; scores leave them out.
     silver = {part: find_json(Path(part.partition("*")[0]) / "silver.json") for part in trained_on.split("+")}
     treebank = "+".join(part for part, facts in silver.items() if not facts)
-    silver_facts = [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
+    silver_facts = [row for stage in stages for row in stage.pop("silver", ())]
+    silver_facts += [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
     starts = {stages[0]["start"] if stages else configs[0].train.start} & {*names()}
-    others = [read_card(find(start)).facts["licence"] for start in [*starts, *(row["model"] for row in silver_facts)]]
+    before = starts | {row["model"] for row in silver_facts} & {*names()}
+    others = [read_card(find(start)).facts["licence"] for start in sorted(before)]
     licence = licence or licence_of(treebank, others + [licence_of(stage["treebank"]) for stage in stages])
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
@@ -433,9 +435,15 @@ def _part_rows(run: str | Path, dev: dict) -> list[dict]:
 
 
 def _stages(start: str | None) -> list[dict]:
-    """Return which runs came before, the first one first: a training may start from a run instead of a shipped parser."""
+    """Return which runs came before, the first one first: a training may start from a run instead of a shipped parser.
+
+    It may also start from a copy of a parser that was shipped, in a folder with its card, which has the runs before that one.
+    """
     stages: list[dict] = []
     while start and start not in names():
+        if card := find_json(Path(start) / "card.json"):
+            stage = {"out": start, "start": card["recipe"].get("train.start"), "treebank": card["trained_on"]}
+            return [*card["stages"], stage | {key: card[key] for key in ("seed", "recipe", "silver")}, *stages]
         content = read_content(start, "model")
         config = from_dict(Config, content["config"], start)
         stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
