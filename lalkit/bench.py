@@ -26,8 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.chart import joint
-from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart import joint, joint_torch
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, preset
@@ -291,7 +290,7 @@ def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
         "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
         "spans": [(assembly, "fenceposts"), (network.spans, "project"), (network.spans, "chart")],
         "arcs": [(network.arcs, name) for name in ("parts", "arcs", "labels")],
-        "decoding": [(modelling, "decode_batch"), (modelling, "decode_batch_torch")],
+        "decoding": [(modelling, "decode_batch"), (modelling, "start_batch"), (joint_torch, "map_charts")],
     }
     spent = dict.fromkeys(timed, 0.0)
 
@@ -354,7 +353,8 @@ def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> d
 
     def best_by_torch(batch: Scored, threads: int) -> list[joint.JointTree]:
         lengths = [len(sentence) for sentence in batch.sentences]
-        return decode_batch_torch(batch.output.label_scores, batch.output.arc_scores, lengths, lam, threads=threads)
+        output = batch.output
+        return joint_torch.start_batch(output.label_scores, output.arc_scores, lengths, lam, threads=threads)()
 
     def assemble(one: Callable) -> list[Prediction]:
         tags = [batch.output.tag_scores.argmax(-1).tolist() for batch in scored]

@@ -7,7 +7,7 @@ the scores is copied. The products and comparisons are those of `joint`: the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -19,15 +19,15 @@ from lalkit.chart.machine import chart_bytes
 
 
 @torch.no_grad()
-def decode_batch_torch(
+def start_batch(
     label_scores: Tensor,
     arc_scores: Tensor,
     lengths: Tensor | Sequence[int],
     lam: float,
     names: Sequence[str] | None = None,
     threads: int | None = None,
-) -> list[JointTree]:
-    """Return the best joint tree of every sentence, see `joint`.
+) -> Callable[[], list[JointTree]]:
+    """Let the device find the best labels. Return a function that waits for them, and returns the best joint trees, see `joint`.
 
     Args:
         label_scores: [B, N+1, N+1, L]. Padding may contain anything, also NaN.
@@ -43,21 +43,46 @@ def decode_batch_torch(
         TooLongError: The chart of one sentence would not fit into memory.
     """
     check_weight(lam)
-    lengths = torch.as_tensor(lengths).tolist()
-    names = names or [f"sentence {b}" for b in range(len(lengths))]
-    *there, wrong = reduce(label_scores, arc_scores, torch.tensor(lengths, device=arc_scores.device), lam)
-    best, label, arcs = (tensor.cpu().numpy() for tensor in there)
-    for b in wrong.nonzero()[:, 0].tolist():
-        n = lengths[b]
-        scores = label_scores[b, : n + 1, : n + 1], arc_scores[b, :n, : n + 1]
-        check_scores(*(part.cpu().numpy() for part in scores), names[b])
+    sizes = torch.as_tensor(lengths).tolist()
+    names = names or [f"sentence {b}" for b in range(len(sizes))]
+    there = to_device(torch.tensor(sizes), arc_scores.device)
+    arrays = start_copy(*reduce(label_scores, arc_scores, there, lam))
 
-    def decode(b: int) -> JointTree:
-        n = lengths[b]
-        cells = (best[b, : n + 1, : n + 1], label[b, : n + 1, : n + 1], arcs[b, :n, : n + 1])
-        return tree_of(names[b], *fill_and_unwind(*map(np.ascontiguousarray, cells)))
+    def finish() -> list[JointTree]:
+        best, label, arcs, wrong = arrays()
+        for b in wrong.nonzero()[0]:
+            n = sizes[b]
+            scores = label_scores[b, : n + 1, : n + 1], arc_scores[b, :n, : n + 1]
+            check_scores(*(part.cpu().numpy() for part in scores), names[b])
 
-    return map_charts(decode, lengths, [chart_bytes(n, arcs.itemsize) for n in lengths], threads, names)
+        def decode(b: int) -> JointTree:
+            n = sizes[b]
+            cells = (best[b, : n + 1, : n + 1], label[b, : n + 1, : n + 1], arcs[b, :n, : n + 1])
+            return tree_of(names[b], *fill_and_unwind(*map(np.ascontiguousarray, cells)))
+
+        return map_charts(decode, sizes, [chart_bytes(n, arcs.itemsize) for n in sizes], threads, names)
+
+    return finish
+
+
+def to_device(tensor: Tensor, device: str | torch.device) -> Tensor:
+    """Copy a tensor to a device: to a GPU from pinned memory, so that the host does not wait."""
+    cuda = torch.device(device).type == "cuda"
+    return (tensor.pin_memory() if cuda and tensor.is_cpu else tensor).to(device, non_blocking=cuda)
+
+
+def start_copy(*tensors: Tensor) -> Callable[[], list[np.ndarray]]:
+    """Start to copy tensors of a device to the host. Return a function that waits for the copies, and returns arrays."""
+    cuda = tensors[0].is_cuda
+    copies = [tensor.to("cpu", non_blocking=cuda) for tensor in tensors]
+    event = torch.cuda.current_stream(tensors[0].device).record_event() if cuda else None
+
+    def wait() -> list[np.ndarray]:
+        if event:
+            event.synchronize()
+        return [copy.numpy() for copy in copies]
+
+    return wait
 
 
 def reduce(label_scores: Tensor, arc_scores: Tensor, lengths: Tensor, lam: float) -> tuple[Tensor, ...]:
@@ -76,10 +101,10 @@ def reduce(label_scores: Tensor, arc_scores: Tensor, lengths: Tensor, lam: float
     wrong_labels = ~label_scores.isfinite().all(-1) | (label_scores[..., 0] != 0)
     wrong = (wrong_labels & spans).flatten(1).any(1) | (~arc_scores.isfinite() & pairs).flatten(1).any(1)
 
-    weighted = label_scores * label_scores.new_tensor(lam)
+    weighted = label_scores * label_scores.new_full((), lam)
     best, label = weighted[..., FIRST_REAL:].max(-1)
     subhead = weighted[..., SUBHEAD]
     wins = (width > 1) & (width != lengths[:, None, None]) & (subhead >= best)
     best, label = torch.where(wins, subhead, best), torch.where(wins, SUBHEAD, label + FIRST_REAL)
-    arcs = torch.where(pairs, arc_scores, 0) * arc_scores.new_tensor(1 - lam)
+    arcs = torch.where(pairs, arc_scores, 0) * arc_scores.new_full((), 1 - lam)
     return best, label, arcs, wrong

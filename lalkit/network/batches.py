@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from lalkit.chart.joint_torch import to_device
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError, ParameterError
 from lalkit.network.alignment import SubWords, load_tokenizer
@@ -27,7 +28,7 @@ from lalkit.treebank.tree import Sentence
 # Words of a batch in parsing. On a CPU: what fits into a core's caches, with little padding. With 500 words, en-news took 5%
 # longer on an AMD EPYC, and 10% in bf16; with 2,000 it took 6% and 3% longer, and on another processor 20%.
 USUAL = {"cpu": 1000}
-MOST = 8000  # on other devices
+MOST = 4000  # on other devices; a GPU holds up to three batches, see `Model.predict` [D]
 PART = 48  # the cost of one more part, in sub-words; training steps of MiniLM were equally fast with 24 to 96
 PAD, UNK = 0, 1  # the first two entries of every list of words or characters, see `Vocab`
 IGNORE = -100  # a target that does not count
@@ -114,7 +115,8 @@ class Batch:
         return torch.arange(self.mask.shape[1] - 2, device=self.lengths.device) < self.lengths[:, None]
 
     def to(self, device) -> "Batch":
-        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        """Return the batch on a device; a GPU copies it while the host goes on."""
+        moved: dict[str, Any] = {k: to_device(v, device) for k, v in vars(self).items() if isinstance(v, Tensor)}
         return replace(self, **moved)
 
 

@@ -127,7 +127,8 @@ class Bert(nn.Module):
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         x = self.dropout(norm(words(input_ids) + types(torch.zeros_like(input_ids)) + positions(places)))
         seen = attention_mask.bool()
-        full = torch.compiler.is_exporting() or seen.all()  # `lalkit export`: one sentence, without padding
+        # `lalkit export`: one sentence, without padding. A GPU would have to wait for the answer.
+        full = torch.compiler.is_exporting() or (seen.is_cpu and seen.all())
         mask = None if full else seen[:, None, None].expand(-1, -1, seen.shape[1], -1)
         if "relative_attention_bias" in self.encoder:
             mask = self.bias(places[0]).expand(len(seen), -1, -1, -1).masked_fill(~seen[:, None, None], -torch.inf)

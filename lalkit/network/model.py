@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,7 +27,7 @@ from torch.backends import mps
 from lalkit.chart import machine
 from lalkit.chart.cky import SUBHEAD, cky_batch
 from lalkit.chart.joint import JointTree, decode_batch
-from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart.joint_torch import start_batch, start_copy, to_device
 from lalkit.chart.sums import Temperature, check_distribution, marginals_batch, of_one_layer, temperatures
 from lalkit.config import Config
 from lalkit.errors import LalkitError, ModelError, ParameterError, checked, warn_once, whole_number
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Precision = Literal["auto", "fp32", "bf16"]
+AHEAD = {"cuda": 1}  # batches that a device computes while the host decodes an earlier one; on other devices none
 MANY_WORDS = 10_000  # more words than these, and 'auto' may choose bf16 [D]
 # Both make a named tuple of a tuple, in three quarters of the time that the classes take.
 JOINT_SPAN, SPAN = partial(tuple.__new__, JointSpan), partial(tuple.__new__, Span)
@@ -271,26 +273,32 @@ class Model:
                     shown.update(len(group))
 
     def decode(self, scored: Scored, threads: int | None = None) -> list[JointTree]:
-        """Return the best joint trees: batched on a GPU, over threads on a CPU. Both give the same trees.
+        """Return the best joint trees, by threads of the CPU. A GPU first finds the best label of each span: the same trees.
 
         'dependencies' gives the best projective trees, which are the best joint trees if labels have weight 0. 'constituents'
         gives the best trees of labelled spans (CKY), with 0 as every head.
 
-        threads: of the decoder on a CPU; None: as many as torch uses.
+        threads: of the decoder; None: as many as torch uses.
         """
-        output, task, lam = scored.output, self.config.model.task, self.lam
+        return self.start_decoding(scored, threads)()
+
+    def start_decoding(self, scored: Scored, threads: int | None = None) -> Callable[[], list[JointTree]]:
+        """Start what a GPU does for `decode`. Return the function that waits for it, and returns the trees."""
+        output, device = scored.output, scored.output.label_scores.device
         lengths, names = [len(s) for s in scored.sentences], [s.where for s in scored.sentences]
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
-        if task == "constituents":
-            charts = output.label_scores.float().cpu().numpy().copy()
+        if device.type in AHEAD and self.config.model.task != "constituents":
+            with undisturbed(device):
+                return start_batch(output.label_scores, output.arc_scores, lengths, self.lam, names, threads)
+        return partial(self._decode, scored, lengths, names, threads)
+
+    def _decode(self, scored: Scored, lengths: list[int], names: list[str], threads: int) -> list[JointTree]:
+        if self.config.model.task == "constituents":
+            charts = scored.output.label_scores.float().cpu().numpy().copy()
             charts[..., SUBHEAD] = -1e9  # there are no groups
             trees = zip(cky_batch(charts, lengths, threads, names), lengths)
             return [JointTree(t.score, [(*s, 0) for s in t.spans], first_words(t.spans, n)) for t, n in trees]
-        if not output.label_scores.is_cuda:
-            return decode_batch(scored.arrays(), lam, threads, names)
-        with undisturbed(self.device):
-            sizes = torch.tensor(lengths, device=output.label_scores.device)
-            return decode_batch_torch(output.label_scores, output.arc_scores, sizes, lam, names, threads)
+        return decode_batch(scored.arrays(), self.lam, threads, names)
 
     def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
         """Return those of all trees that belong to a batch, with the scores that they have now."""
@@ -301,18 +309,32 @@ class Model:
         self, scored: Scored, trees: Sequence[JointTree], *, probabilities: bool = False, threads: int | None = None
     ) -> list[Prediction]:
         """Return the parses of a batch with these trees. probabilities: also those of all parts of the trees."""
+        return self.start_predictions(scored, trees, probabilities, threads)()
+
+    def start_predictions(
+        self, scored: Scored, trees: Sequence[JointTree], probabilities: bool, threads: int | None
+    ) -> Callable[[], list[Prediction]]:
+        """Start what a GPU does for `predictions`. Return the function that waits for it, and returns the parses."""
         precision = resolve_precision(self.precision, self.device.type)
         with undisturbed(self.device, precision == "bf16"):
             scores = arc_labels(self, scored, trees)
-            labels, tags = scores.argmax(-1).tolist(), scored.output.tag_scores.argmax(-1).tolist()
-        sure = confidences(self, scored, trees, scores, threads) if probabilities else [None] * len(trees)
-        return [assemble(self, *of, precision) for of in zip(scored.sentences, trees, labels, tags, sure)]
+            best = start_copy(scores.argmax(-1), scored.output.tag_scores.argmax(-1))
+
+        def finish() -> list[Prediction]:
+            labels, tags = (indices.tolist() for indices in best())
+            sure = confidences(self, scored, trees, scores, threads) if probabilities else [None] * len(trees)
+            return [assemble(self, *of, precision) for of in zip(scored.sentences, trees, labels, tags, sure)]
+
+        return finish
 
     def predict(
         self, sentences: Sequence[Sentence], *, batch_words: int | None = None, threads: int | None = None,
         progress: bool = False, probabilities: bool = False, trees: Sequence[JointTree] | None = None,
     ) -> Iterator[tuple[Scored, list[Prediction]]]:  # fmt: skip
         """Yield scored batches with the parses of their sentences.
+
+        A GPU computes batch k + 2 while the host decodes batch k + 1 and then assembles batch k, which is yielded (`AHEAD`). So a
+        hook that is set between two batches holds from a later batch on.
 
         Args:
             sentences, batch_words, progress: As in `scores`.
@@ -327,11 +349,14 @@ class Model:
                 raise ParameterError(str(error), remedy="Leave it out, or give a number such as 1.") from None
             check_lengths(self, sentences, exact=True)
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
-        words = sum(map(len, sentences))
+        words, later = sum(map(len, sentences)), AHEAD.get(self.device.type, 0)
         model = replace(self, precision=resolve_precision(self.precision, self.device.type, probabilities, words))
-        for scored in model.scores(sentences, batch_words=batch_words, progress=progress):
-            found = model.rescored(scored, trees) if trees else model.decode(scored, threads)
-            yield scored, model.predictions(scored, found, probabilities=probabilities, threads=threads)
+        computed = model.scores(sentences, batch_words=batch_words, progress=progress)
+        found = (
+            (s, partial(model.rescored, s, trees) if trees else model.start_decoding(s, threads)) for s in computed
+        )
+        parsed = ((s, model.start_predictions(s, find(), probabilities, threads)) for s, find in ahead(found, later))
+        yield from ((s, finish()) for s, finish in ahead(parsed, later))
 
     def parse(self, sentences: Sequence[Sentence], **options) -> list[Prediction]:
         """Parse every sentence, in order. In fp32 the trees are the same alone and in any batch. options: those of `predict`."""
@@ -354,6 +379,16 @@ class Model:
         return state
 
 
+def ahead(steps: Iterable[tuple], count: int) -> Iterator[tuple]:
+    """Yield all steps in order, each when `count` later ones have been taken."""
+    taken: deque[tuple] = deque()
+    for step in steps:
+        taken.append(step)
+        if len(taken) > count:
+            yield taken.popleft()
+    yield from taken
+
+
 # Bytes of a pair of words while the network scores it: for each label, and for everything else. Measured on en and zh-sinica.
 OF_LABEL, OF_PAIR = 10, 200
 
@@ -371,6 +406,7 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
     limits = [(scores + charts, machine.available_bytes())]
     if model.device.type == "cuda":  # the scores are there, the charts here
         unused = torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+        scores *= min(2, len(sentences))  # those of earlier batches are still there
         limits = [(scores, torch.cuda.mem_get_info(model.device)[0] + unused), (charts, machine.available_bytes())]
     for needed, limit in limits:
         machine.check_fits(n, needed, limit, longest.where)
@@ -397,7 +433,7 @@ def arc_labels(model: Model, scored: Scored, trees: Sequence[JointTree]) -> Tens
     heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
         heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
-    heads = heads.to(output.arc_scores.device)
+    heads = to_device(heads, output.arc_scores.device)
     scores = model.network.arc_labels(output, heads)
     if root is not None:
         is_root = torch.arange(scores.shape[-1], device=scores.device) == root

@@ -66,12 +66,14 @@ class SpanScorer(nn.Module):
         starts, ends = projected.flatten(0, 1), (projected + self.bias).flatten(0, 1)
         scores = projected.new_zeros(len(starts) * size, self.second.out_features + 1, dtype=at_least_float(projected))
         step = CHUNK.get(projected.device.type, MOST)
-        spans = (part.split(step) for part in all_spans(len(projected), size, lengths, projected.device))
+        inside = lengths if projected.device.type in CHUNK else None  # a GPU would wait for the number of spans
+        spans = (part.split(step) for part in all_spans(len(projected), size, inside, projected.device))
         for b, i, j in zip(*spans):
             hidden = torch.relu(self.norm(ends.index_select(0, b * size + j) - starts.index_select(0, b * size + i)))
             labels = self.second(hidden if kept is None else hidden * kept.index_select(0, b))
             scores[(b * size + i) * size + j, 1:] = labels.to(scores.dtype)
-        return scores.view(len(projected), size, size, -1)
+        scores = scores.view(len(projected), size, size, -1)
+        return scores if inside is not None else without_padding(scores, lengths)
 
     def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""
@@ -81,6 +83,14 @@ class SpanScorer(nn.Module):
         index = label.clamp(min=1) - 1
         scores = (hidden * self.second.weight[index]).sum(-1) + self.second.bias[index]
         return scores.to(at_least_float(scores)).masked_fill(label == 0, 0.0)
+
+
+def without_padding(scores: Float[Tensor, "b f f l"], lengths: Int[Tensor, "b"] | None) -> Float[Tensor, "b f f l"]:
+    """Return the scores of all spans with 0 beyond the end of each sentence."""
+    if lengths is None:
+        return scores
+    beyond = torch.arange(scores.shape[1], device=scores.device) > lengths[:, None]
+    return scores.masked_fill(beyond[:, None, :, None] | beyond[:, :, None, None], 0.0)
 
 
 def at_least_float(x: Tensor) -> torch.dtype:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from lalkit.config import SpanAttentionConfig, from_dict
 from lalkit.errors import ModelError
 from lalkit.network.encoder import HookedModule, xavier
-from lalkit.network.scores import Parts, SpanScorer, at_least_float
+from lalkit.network.scores import Parts, SpanScorer, at_least_float, without_padding
 
 FLOOR = 600.0  # e^-600 is far above the least float64, so no span divides by 0
 
@@ -131,10 +131,7 @@ class SpanLabelAttention(HookedModule):
         for i in range(n):
             inside = weighted[:, i:].cumsum(1) / powers[:, i:].cumsum(1)
             scores[:, i, i + 1 :, 1:] += inside.to(scores.dtype)
-        if lengths is not None:
-            beyond = torch.arange(n + 1, device=logits.device)[None] > lengths[:, None]
-            scores = scores.masked_fill(beyond[:, None, :, None] | beyond[:, :, None, None], 0.0)
-        return scores
+        return without_padding(scores, lengths)
 
     def at(self, parts: Parts, b: Tensor, i: Tensor, j: Tensor, label: Tensor) -> Float[Tensor, "m"]:
         """Return the scores of m spans (sentence b, start i, end j), each for one label: the same as in the chart."""

@@ -10,7 +10,7 @@ import torch
 from lalkit.bench import best_score_twin
 from lalkit.chart import joint, machine
 from lalkit.chart.joint import JointTree, decode, decode_batch
-from lalkit.chart.joint_torch import decode_batch_torch
+from lalkit.chart.joint_torch import start_batch
 from lalkit.errors import TooLongError
 from lalkit.treebank.tree import check_heads
 from tests.chart.charts import LAMBDAS, check_joint_tree, random_chart, random_joint_tree, same_tree, same_trees
@@ -73,7 +73,7 @@ def test_wrong_scores_are_named(layer, place, value, problem):
     good, wrong = (random_chart(np.random.default_rng(1), 4, 5, "real", np.float32) for _ in range(2))
     wrong[layer][place] = value
     lam = 0.0 if value == 3e38 else 0.5
-    for ask in (partial(decode_batch, [good, wrong]), partial(decode_batch_torch, *padded([good, wrong]))):
+    for ask in (partial(decode_batch, [good, wrong]), lambda lam: start_batch(*padded([good, wrong]), lam)()):
         with pytest.raises(ValueError, match=problem):
             ask(lam=lam)
 
@@ -101,7 +101,7 @@ def test_too_long_is_said_before_the_chart_is_allocated(monkeypatch):
     assert len(decode_batch(pairs, 0.5)) == 2
     monkeypatch.setattr(machine, "available_bytes", lambda: needed - 1)
     monkeypatch.setattr(joint, "_decode", lambda *_: pytest.fail("decoding began"))
-    for ask in (partial(decode_batch, pairs), partial(decode_batch_torch, *padded(pairs))):
+    for ask in (partial(decode_batch, pairs), lambda lam: start_batch(*padded(pairs), lam)()):
         with pytest.raises(TooLongError, match="sentence 1: 9 words"):
             ask(lam=0.5)
 
@@ -131,7 +131,7 @@ def test_torch_gives_the_bits_of_numba(device, batches, longest):
         top = longest if trial % 10 == 0 else 12
         pairs = [random_chart(rng, int(n), labels, kind, dtype) for n in rng.integers(1, top + 1, size)]
         label_scores, arc_scores, lengths = padded(pairs)
-        trees = decode_batch_torch(label_scores.to(device), arc_scores.to(device), lengths.to(device), lam)
+        trees = start_batch(label_scores.to(device), arc_scores.to(device), lengths.to(device), lam)()
         expected = decode_batch(pairs, lam)
         assert len(trees) == size
         for b, (one, two) in enumerate(zip(trees, expected)):

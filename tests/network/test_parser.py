@@ -5,9 +5,11 @@ import itertools
 import pytest
 import torch
 
+from lalkit.chart import joint_torch
 from lalkit.chart.loss import span_margin_loss
 from lalkit.config import ModelConfig, minilm, override, preset, tiny
 from lalkit.errors import ModelError
+from lalkit.network import model as modelling
 from lalkit.network import scores
 from lalkit.network.batches import Collator
 from lalkit.network.encoder import Encoder
@@ -63,6 +65,29 @@ def test_batch_order_and_padding_invariance(changes, sample):
                 padded[row, :n] = heads[0]
                 torch.testing.assert_close(network.arc_labels(output, padded)[row, :n], labels, **where)
     assert together.label_scores[..., 1:].abs().max() > 0.1, "scores of nothing would always agree"
+    network.to("meta")(
+        collator(chosen).to("meta")
+    )  # it stands for a GPU: an error where the host would wait for a value
+
+
+def test_a_device_that_is_ahead_gives_the_same_parses(parser, sample, monkeypatch):
+    """The CPU stands for a GPU. s: the network scores a batch, d: a batch is decoded, a: a sentence is assembled."""
+    options, told = {"batch_words": 1, "probabilities": True}, []
+    with parser.without([0]):
+        expected = parser.model.parse(sample[:4], **options)
+    monkeypatch.setitem(modelling.AHEAD, "cpu", 1)
+    for owner, name, letter in (
+        (Network, "forward", "s"),
+        (joint_torch, "map_charts", "d"),
+        (modelling, "assemble", "a"),
+    ):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *of, f=original, x=letter: told.append(x) or f(*of))
+    with parser.without([0]), torch.autocast("cpu", torch.bfloat16):
+        found = parser.model.parse(sample[:4], **options)
+    assert "".join(told) == "ssd" + "sda" * 2 + "da" + "a"
+    assert found == expected and [p.confidence for p in found] == [p.confidence for p in expected]
+    assert found != parser.model.parse(sample[:4], **options)
 
 
 @pytest.mark.parametrize("split", ["released", "within-heads", "whole"])
@@ -118,6 +143,8 @@ def test_spans_scored_a_few_at_a_time_and_only_up_to_a_sentences_length(monkeypa
         assert torch.equal(whole[b, : n + 1, : n + 1], own[b, : n + 1, : n + 1])
         assert (own[b, :, n + 1 :] == 0).all() and (own[b, n + 1 :] == 0).all()
     monkeypatch.setitem(scores.CHUNK, "cpu", 4)
+    torch.testing.assert_close(scorer(posts, torch.tensor(lengths)), own, rtol=0, atol=1e-12)
+    monkeypatch.delitem(scores.CHUNK, "cpu")  # as on a GPU, where every span is computed
     torch.testing.assert_close(scorer(posts, torch.tensor(lengths)), own, rtol=0, atol=1e-12)
 
 
