@@ -39,7 +39,6 @@ from lalkit.treebank.tree import Node, Sentence, in_order
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    from nltk.tree import Tree
     from torch import Tensor
 
     from lalkit.draw.comparison import Comparison
@@ -344,19 +343,6 @@ class ParseResult:
         (3, 4)
         """
         return self.readings.arc_probabilities
-
-    def to_nltk(self) -> Tree:
-        """Return the constituents as a tree of NLTK, whose leaves are the words as they are.
-
-        >>> parser.parse("It works.").to_nltk().leaves()  # doctest: +SKIP
-        ['It', 'works', '.']
-        """
-        from nltk.tree import Tree
-
-        built: list[Tree] = []  # subtrees without a parent yet, the leftmost last; a tree may be too deep to recur
-        for node in reversed([*self.tree.nodes()]):
-            built.append(Tree(node.label, [node.word] if node.is_leaf else [built.pop() for _ in node.children]))
-        return built[0]
 
     def to_ptb(self, pretty: bool = False) -> str:
         """Return the constituents in brackets. pretty: on several lines.
