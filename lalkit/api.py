@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from textwrap import shorten
@@ -39,7 +39,6 @@ from lalkit.treebank.tree import Node, Sentence, in_order
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    from nltk.tree import Tree
     from torch import Tensor
 
     from lalkit.draw.comparison import Comparison
@@ -77,8 +76,6 @@ class ParseResult:
     state: Sequence | None = field(default=None, repr=False, compare=False)
     constraints: Constraints = Constraints()  # what the tree must have, and must not have
     reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
-    # Of a result that was pickled: the folder and the precision of its parser, which is loaded again when it is asked.
-    named: tuple[str, Precision] | None = field(default=None, repr=False, compare=False)
 
     @property
     def sentence(self) -> Sentence:
@@ -168,7 +165,7 @@ class ParseResult:
         if (lower := self.prediction.precision) != "fp32":
             problem = f"explanations and probabilities are of scores in fp32, but this was parsed in {lower}"
             raise LalkitError(problem, remedy='Parse it again with precision="fp32".')
-        if not self._is_current(self._parser):
+        if not (self.state is None or same_state(self.state, self._parser.model.state())):
             raise self._changed()
         return self._parser
 
@@ -177,35 +174,19 @@ class ParseResult:
         remedy = "Parse it again, and explain it before a weight or a hook changes (inside the `with` block)."
         return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
-    def _is_current(self, parser: Parser) -> bool:
-        return self.state is None or same_state(self.state, parser.model.state())
-
     def __getstate__(self) -> dict:
-        """Name a parser that is as it was loaded, instead of writing its weights."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}  # not what is computed from them
-        current = self.parser is not None and self.state is not None and self._is_current(self.parser)
-        if current and self.parser.is_as_loaded():
-            named = str(self.parser.folder), self.parser.model.precision
-            return values | {"parser": None, "state": None, "named": named}
-        return values | {"state": len(self.state) if current else 0}
+        """Return what a pickle holds: not the parser, whose weights are large, nor what is computed with it."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"parser": None, "state": None}
 
-    def __copy__(self) -> ParseResult:
-        return replace(self)  # with the same parser
+    def __copy__(self, memo: dict | None = None) -> ParseResult:
+        return self  # nothing in it changes
 
-    def __setstate__(self, attributes: dict) -> None:
-        # A copy of a network has other tensors, which count their changes from the beginning, and no changes of label heads.
-        vars(self).update(attributes)
-        if self.parser is not None:
-            state = self.parser.model.state()
-            vars(self).update(state=state if len(state) == self.state else ())
+    __deepcopy__ = __copy__
 
     @property
     def _parser(self) -> Parser:
         if self.parser is None:
-            if self.named is None:
-                raise LalkitError("this result has no parser attached", remedy="Parse the sentence again.")
-            parser = _load_again(*self.named)
-            vars(self).update(parser=parser, state=parser.model.state())
+            raise LalkitError("this result has no parser attached", remedy="Parse the sentence again.")
         return self.parser
 
     @cached_property
@@ -345,19 +326,6 @@ class ParseResult:
         """
         return self.readings.arc_probabilities
 
-    def to_nltk(self) -> Tree:
-        """Return the constituents as a tree of NLTK, whose leaves are the words as they are.
-
-        >>> parser.parse("It works.").to_nltk().leaves()  # doctest: +SKIP
-        ['It', 'works', '.']
-        """
-        from nltk.tree import Tree
-
-        built: list[Tree] = []  # subtrees without a parent yet, the leftmost last; a tree may be too deep to recur
-        for node in reversed([*self.tree.nodes()]):
-            built.append(Tree(node.label, [node.word] if node.is_leaf else [built.pop() for _ in node.children]))
-        return built[0]
-
     def to_ptb(self, pretty: bool = False) -> str:
         """Return the constituents in brackets. pretty: on several lines.
 
@@ -480,13 +448,9 @@ class Parser:
     config = property(lambda self: self.model.config, doc="All settings.\n\n>>> parser.config.train.lam\n0.5")
     info = property(lambda self: self.model.info, doc="Results, and the origin.\n\n>>> parser.info['name']\n'en-news'")
 
-    def __init__(self, model: Model, profile: dict | None = None, folder: Path | None = None):
-        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`).
-
-        folder: the one from which the model was loaded.
-        """
-        self.model, self.profile, self.folder = model, profile, folder
-        self.loaded = model.network.weights(), model.temperature  # as they are now
+    def __init__(self, model: Model, profile: dict | None = None):
+        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
+        self.model, self.profile = model, profile
 
     def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
         """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
@@ -550,7 +514,7 @@ class Parser:
         """
         folder = models.find(name, **hub)
         model = replace(load_model(folder), precision=precision)
-        return cls(model, models.read_profile(folder), folder).to(device)
+        return cls(model, models.read_profile(folder)).to(device)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **hub) -> Parser:
@@ -585,16 +549,6 @@ class Parser:
         """
         self.model.to(device)
         return self
-
-    def is_as_loaded(self) -> bool:
-        """Return whether the folder of the parser has this parser: no weight has changed, and no label head is changed.
-
-        >>> parser.is_as_loaded()
-        True
-        """
-        weights, temperature = self.loaded
-        same = same_state(weights, self.network.weights()) and temperature == self.model.temperature
-        return self.folder is not None and same and not self.network.changed
 
     def save(self, folder: str | Path, half: bool = False) -> Path:
         """Write a folder that `load` reads. half: write the weights in 16 bits, which takes half the space.
@@ -959,9 +913,6 @@ def load(name: str | Path = "default", precision: Precision = "fp32", device: st
     device(type='cpu')
     """
     return Parser.load(name, precision, device)
-
-
-_load_again = cache(Parser.load)  # the parser of results that were pickled, once for all of them
 
 
 @checked

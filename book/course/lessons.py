@@ -36,8 +36,7 @@ from lalkit.interpret import top_shares
 from lalkit.probes import AttentionView, conicity, erasure_flip, linear_view
 from lalkit.reproduce.sweep import plan
 from lalkit.treebank import GROUP, Sentence, parse_tree, to_joint, tree_to_sentence
-from lalkit.treebank.check import subset
-from lalkit.treebank.corpora import load, repository
+from lalkit.treebank.corpora import load, repository, subset
 
 Judge = Callable[[Any], None]
 EXERCISES: dict[str, Judge] = {}  # number of an exercise -> the function that raises Mistake for a wrong answer

@@ -82,7 +82,6 @@ def evaluate(
     split: options.Split = "dev",
     json_: options.Json = None,
     by: Literal["length", "label"] | None = None,
-    parses: Annotated[Path | None, options.FILE] = None,
     heads: options.Heads = None,
     drop_tags: options.Drop = None,
     precision: options.Precision = "fp32",
@@ -97,13 +96,11 @@ def evaluate(
 
     Args:
         by: Also give scores by sentence length or by label.
-        parses: Write the parses to this file: as CoNLL-U if its name ends with .conllu, else as brackets.
     """
     from lalkit.api import Parser
     from lalkit.evaluation import scores
-    from lalkit.files import write_text
     from lalkit.network.model import find_device, resolve_precision
-    from lalkit.treebank import conllu, corpora
+    from lalkit.treebank import corpora
 
     start, treebank = time.perf_counter(), options.read_as(treebank, heads, drop_tags)
     resolve_precision(precision, find_device(device).type)  # a wrong one is named before the parser works
@@ -117,10 +114,6 @@ def evaluate(
     results = loaded.parse_all(gold, progress=True)
     parsed = [result.sentence for result in results]
     result = scores.evaluate(gold, parsed, arc_labels=loaded.vocab.arc_labels, tags=loaded.vocab.tags)
-    if parses:
-        arcs = parses.suffix == ".conllu"
-        text = conllu.format_conllu(parsed) if arcs else "".join(f"{sentence.tree}\n" for sentence in parsed)
-        logger.info("parses: %s", write_text(parses, text))
     left_out = result.left_out()
     for reason, ids in left_out.items():
         shown = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
@@ -157,7 +150,7 @@ def evaluate(
 HEADINGS = {
     "What is read": ("model", "form"),
     "What is written": ("to", "out", "confidence", "replace"),
-    "For one typed sentence": ("require", "forbid", "alternatives", "differ", "attach"),
+    "For one typed sentence": ("require", "forbid", "alternatives", "attach"),
     "How it is computed": ("device", "workers", "cluster", "precision"),
 }
 
@@ -174,7 +167,6 @@ def parse(
     require: list[str] | None = None,
     forbid: list[str] | None = None,
     alternatives: int | None = None,
-    differ: Literal["structure", "labels", "any"] = "structure",
     attach: str | None = None,
     confidence: bool = False,
     precision: options.Precision = "fp32",
@@ -200,8 +192,8 @@ def parse(
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         require: What the tree must have: NP(3,5), 2->4 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
         forbid: What the tree must not have, in the same notation. Repeat it for more.
-        alternatives: Print this many of the best readings, with their probabilities and with what differs from the best.
-        differ: How the alternatives differ: structure (a word has another head word), labels (the same arcs), or any.
+        alternatives: Print this many of the best readings, with their probabilities and with what differs from the best: in each
+            structure some word has another head word. `result.alternatives(k, differ)` in Python has other ways to differ.
         attach: Print the head words that this phrase of the sentence could have, with their exact probabilities.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
@@ -241,7 +233,7 @@ def parse(
         for row in result.attachments(attach).head(5).itertuples():
             print(f"{row.probability:.4f}  {row[3]} ({row.head}) -> {row.phrase}")
         return
-    trees = [result] if alternatives is None else result.alternatives(alternatives, differ)
+    trees = [result] if alternatives is None else result.alternatives(alternatives)
     for tree in trees:
         tree = tree.with_confidence() if confidence else tree
         for to in forms:

@@ -285,30 +285,6 @@ class Explanation:
                 parts.append(table.assign(word=np.array(words, object)[table["position"]]))
         return with_words(pd.concat(parts, ignore_index=True)[columns], self.parses, self.given)
 
-    def contrast(self, against: str | None = None) -> pd.DataFrame:
-        """Compare the label of each constituent with another label: of_label, of_against, value (their difference).
-
-        >>> table = parser.explain("It rained.", against="NP").contrast()
-        >>> table.groupby("label")["value"].sum().map("{:.1f}".format).to_dict()  # the differences of the scores
-        {'S': '2.9', 'VP': '7.3'}
-
-        against: None: the label that `explain` was given. The values of a constituent add up to the difference of both scores.
-        Raises LalkitError if the parts of this label were not computed.
-        """
-        against, table = against or self.against, self.table
-        keys = [*PLACE, "part", "position"]
-        mine = table[(table["role"] == "parse") & (table["label"] != against)]
-        if not len(mine):
-            raise LalkitError(f"there is no constituent that is not {against}", remedy="Compare with another label.")
-        other = table.loc[table["label"] == against, [*keys, "value"]].rename(columns={"value": "of_against"})
-        mine = mine.drop(columns=["role", "score", "effect", "then", "then_score", "raw", "attention", "evidence"])
-        both = mine.rename(columns={"value": "of_label"}).merge(other, on=keys, how="left").assign(against=against)
-        if both["of_against"].isna().any():
-            raise LalkitError(
-                f"the label {against!r} was not explained", remedy=f"Call explain(..., against={against!r})."
-            )
-        return both.assign(value=both["of_label"] - both["of_against"])
-
     def text(self, top: int = 3) -> str:
         """Say in words where the score of each constituent comes from. top: how many parts to name.
 
@@ -340,7 +316,8 @@ def in_words(explanation: Explanation, top: int) -> str:
             paragraphs.insert(0, f"# {' '.join(one.words)}")
         texts += filter(None, paragraphs)
     if not any(" score " in line for line in texts):
-        explanation.contrast()  # raises: every constituent has the label `against`
+        problem = f"there is no constituent that is not {explanation.against}"
+        raise LalkitError(problem, remedy="Compare with another label.")
     if explanation.profile and not explanation.against:
         texts.append(f"The many sentences are those of {explanation.profile['corpus']}.")
     return "\n\n".join(texts)

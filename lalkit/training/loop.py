@@ -32,7 +32,8 @@ from lalkit.network.model import check_lengths, find_device
 from lalkit.training import checkpoint
 from lalkit.training.named import find
 from lalkit.training.objective import MAX_LENGTH, TERMS, add_gradient, begin, groups_of, rate_factor
-from lalkit.treebank.check import lessons, subset
+from lalkit.treebank.check import lessons
+from lalkit.treebank.corpora import subset
 from lalkit.treebank.text import habits
 from lalkit.treebank.tree import Sentence
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
 from lalkit.treebank.conllu import same_convention
-from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
+from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of, subset  # noqa: F401 (of lalkit.studies)
 from lalkit.treebank.joint import JointSpan, joint_constituents, to_joint
 from lalkit.treebank.tree import Sentence, find_crossing
 
@@ -126,13 +126,6 @@ def _joint_form(sentence: Sentence) -> tuple[JointSpan, ...] | JointError:
         return to_joint(sentence)
     except JointError as error:
         return error
-
-
-def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
-    """Return `size` sentences from all over a part, at equal distances. Size 0 means all sentences."""
-    if not size or size >= len(sentences):
-        return list(sentences)
-    return [sentences[i * len(sentences) // size] for i in range(size)]
 
 
 def check(corpus: Treebank) -> list[TreebankError]:

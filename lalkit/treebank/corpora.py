@@ -21,7 +21,7 @@ import logging
 import os
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, zip_longest
@@ -101,8 +101,6 @@ class Treebank:
         >>> len(treebank.sample(2))
         2
         """
-        from lalkit.treebank.check import subset  # it imports this module
-
         return replace(self, sentences=tuple(subset(self.sentences, count)), problems=())
 
     def search(self, pattern: str) -> Hits:
@@ -221,6 +219,12 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
             raise CorpusError(f"cannot use {text!r} for the task {task}", remedy, where=treebank)
         parts.append(Part(name, layer or task, float(times or 1)))
     return parts
+
+
+def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
+    """Return `size` sentences from all over a part, at equal distances. Size 0 means all sentences."""
+    size = min(size or len(sentences), len(sentences))
+    return [sentences[i * len(sentences) // size] for i in range(size)]
 
 
 def layers_of(sentences: Iterable[Sentence], task: str) -> list[Sentence]:
@@ -445,30 +449,29 @@ LICENSED = {
 }  # fmt: skip
 
 
-def _licensed(name: str) -> Callable[[Path, str, Reading, str], Sentences]:
-    """Return the reader of a copy. An id is the file's name and a number: wsj_0001.1."""
+def _licensed(name: str, folder: Path) -> dict[str, list[Sentence | TreebankError]]:
+    """Read the splits of a copy. An id is the file's name and a number: wsj_0001.1."""
+    pattern, numbers = LICENSED[name]
+    named = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
+    found = [(int(match[1]), file) for file, match in named if match]
+    # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
+    found = sorted([pair for pair in found if "bracketed" in pair[1].parts] or found)
+    for (number, file), (other, same) in zip(found, found[1:]):
+        if number == other:
+            remedy = "Give the folder that has each file once (one encoding, one annotation)."
+            raise CorpusError(f"two files have the same number: {file}, {same}", remedy, where=str(folder))
+    if name == "ptb" and (lost := set(range(2, 24)) - {number // 100 for number, _ in found}):
+        problem = f"there is no file of section {min(lost):02d}"
+        raise CorpusError(problem, "Is your copy complete?", where=str(folder))
+    items: dict = {split: [] for split in SPLITS}
+    for number, file in found:
+        for split, ranges in numbers.items():
+            if any(first <= number <= last for first, last in ranges):
+                items[split] += read_files(file, None, file.stem, Reading())
+    return items
 
-    def read(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
-        pattern, numbers = LICENSED[name]
-        named = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
-        found = [(int(match[1]), file) for file, match in named if match]
-        # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
-        found = sorted([pair for pair in found if "bracketed" in pair[1].parts] or found)
-        for (number, file), (other, same) in zip(found, found[1:]):
-            if number == other:
-                remedy = "Give the folder that has each file once (one encoding, one annotation)."
-                raise CorpusError(f"two files have the same number: {file}, {same}", remedy, where=str(folder))
-        if name == "ptb" and (lost := set(range(2, 24)) - {number // 100 for number, _ in found}):
-            problem = f"there is no file of section {min(lost):02d}"
-            raise CorpusError(problem, "Is your copy complete?", where=str(folder))
-        for number, file in found:
-            if any(first <= number <= last for first, last in numbers[split]):
-                yield from read_files(file, None, file.stem, reading)
 
-    return read
-
-
-def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bool = False) -> dict[str, dict]:
+def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bool = False) -> dict[str, list]:
     """Read a copy of a licensed treebank, and write a folder with {train,dev,test}.trees and .conllu files with the heads.
 
     To train on other dependencies of the same sentences, put CoNLL-X files in the place of these. A copy with one file a part,
@@ -481,7 +484,7 @@ def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bo
         lenient: leave out sentences that cannot be read; otherwise raise the first TreebankError.
 
     Returns:
-        How many sentences each split has, and how many were left out.
+        The sentences of each split.
 
     Raises:
         CorpusError: there is no importer of this name, or files are missing or there twice.
@@ -489,22 +492,20 @@ def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bo
     """
     if name not in LICENSED:
         raise CorpusError(f"there is no importer for {name!r}", f"There are those for {', '.join(LICENSED)}.")
-    items = {split: [*_licensed(name)(Path(path), split, Reading(), "")] for split in SPLITS}
-    counts: dict[str, dict] = {}
-    for split, of_split in items.items():
-        problems = [item for item in of_split if isinstance(item, TreebankError)]
-        if problems and not lenient:
-            raise problems[0]
-        if len(problems) == len(of_split):
+    sentences: dict[str, list[Sentence]] = {}
+    for split, items in _licensed(name, Path(path)).items():
+        sentences[split] = [item for item in items if isinstance(item, Sentence)]
+        for problem in items:
+            if isinstance(problem, TreebankError) and not lenient:
+                raise problem
+            if isinstance(problem, TreebankError):
+                logger.info("left out: %s", problem)
+        if not sentences[split]:
             raise CorpusError(f"no sentence of {split} can be read", "Is your copy complete?", where=str(path))
-        for problem in problems:
-            logger.info("left out: %s", problem)
-        counts[split] = {"sentences": len(of_split) - len(problems), "left out": len(problems)}
-    for split, of_split in items.items():
-        read = [item for item in of_split if isinstance(item, Sentence)]
+    for split, read in sentences.items():
         write_text(Path(out) / f"{split}.trees", "".join(f"{sentence.tree}\n" for sentence in read))
         write_text(Path(out) / f"{split}.conllu", conllu.format_conllu(read))
-    return counts
+    return sentences
 
 
 class Corpus(NamedTuple):

@@ -176,6 +176,6 @@ def test_nothing_that_is_typed_is_executed(page, server):
 def test_why_not_compares_each_label_with_another(page):
     submit(page, text=TEXT, against="S")
     explorer(page).locator('.constituent[aria-label^="NP, words 3 to 7"]').click()
-    table = lalkit.load("en-news-span").parse(TEXT).explain(against="S").contrast()
-    difference = table.query("start == 2 and end == 7")["value"].sum()
+    (one,) = lalkit.load("en-news-span").parse(TEXT).explain(against="S").sentences
+    difference = one.difference(one.places[2, 7, "NP"], "S").sum()
     assert f"Score of NP minus S: {difference:.2f}" in explorer(page).locator("#bars").inner_text()

@@ -144,17 +144,14 @@ def test_changes_that_overlap_end_in_any_order_and_copies_have_none(parser):
     alone = parser.parse(TEXT)
     second.__enter__()
     copies = [deepcopy(parser), pickle.loads(pickle.dumps(parser))]
-    copied = deepcopy(alone), deepcopy(usual)
     first.__exit__(None, None, None)
     only = parser.parse(TEXT).score
     second.__exit__(None, None, None)
     with parser.patched({"words": torch.zeros_like}):
         assert parser.parse(TEXT).score == only != alone.score
-        refused(deepcopy(parser.parse(TEXT)))
     for one in (parser, *copies):
         assert one.parse(TEXT).score == usual.score and "changed at" not in repr(one)
-    for result in copied:
-        refused(result)
+    refused(alone)
     generators = [iter(change) for change in (generate(parser, [0]), generate(parser, [1]))]
     for step in generators * 2:
         next(step, None)
