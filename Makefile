@@ -94,11 +94,13 @@ $(TRY)/model/parser.json: data/models/en-span/model.json lalkit/training/export.
 	@rm -f $@
 	@$(VENV)/bin/python -m lalkit export en-span --to onnx --precision int8 --out $(@D)
 
-# The hashes of the page with all its files, which names its cache in a browser, and of the file that has the hashes of the parser.
+# The hashes of all files of the page; of these, which names its cache in a browser; and of the file with the hashes of the parser.
 .PHONY: $(TRY)/build.js
 $(TRY)/build.js:
-	@cd $(@D) && hash_of() { shasum --algorithm 256 "$$@" | cut -c -64; } && printf 'self.BUILD = "%s";\nself.PARSER = "%s";\n' \
-		"$$(cat ../*.* $$(ls *.css) typing.js explorer.html ort/* model/* | hash_of)" "$$(hash_of model/parser.json)" > $(@F)
+	@cd $(@D)/.. && hash_of() { shasum --algorithm 256 "$$@"; } && \
+		sums=$$(hash_of *.* made/*.css made/typing.js made/explorer.html made/ort/* made/model/*) && \
+		printf 'self.BUILD = "%.64s";\nself.PARSER = "%.64s";\nself.SUMS = `%s`;\n' \
+		"$$(echo "$$sums" | hash_of)" "$$(hash_of made/model/parser.json)" "$$sums" > made/$(@F)
 
 release-check: $(VENV)/.lalkit-release ## build what a release has, and use it in new environments of every Python (an hour)
 	@PYTEST="$(PYTEST)" bash tools/release.sh check

@@ -205,7 +205,8 @@ def parse(
 
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
-    file = Path(text[0]) if text and len(text) == 1 and os.path.isfile(text[0]) else None
+    named = text and len(text) == 1 and (os.path.isfile(text[0]) or os.path.islink(text[0]))  # a link may lead nowhere
+    file = Path(text[0]) if named else None
     text = [] if file else text
     check_names(text or ())
     forms = corpus.forms(to)

@@ -28,7 +28,7 @@ from lalkit.chart.machine import progress
 from lalkit.config import from_dict, to_dict
 from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import json_hash, parts_hash
-from lalkit.files import write_json, write_text
+from lalkit.files import check_form, write_json, write_text
 from lalkit.network.encoder import HookedModule, fill
 from lalkit.studies.texts import Text, Texts
 from lalkit.training import checkpoint
@@ -77,8 +77,15 @@ class Trained(HookedModule):
     def load(cls, folder: str | Path) -> Self:
         """Return the model of a run. Raises ModelError unless the folder holds a complete model of this kind."""
         content, tensors = read_run(folder, cls.form)
-        config = from_dict(cls.Config, content["config"], f"{folder}/model.json: config")
-        vocabulary = cls.Vocabulary(**{name: tuple(words) for name, words in content["vocabulary"].items()})
+        config = from_dict(cls.Config, content.get("config"), f"{folder}/model.json: config")
+        try:
+            check_form(content.get("vocabulary"), cls.Vocabulary)
+            vocabulary = cls.Vocabulary(**{name: tuple(words) for name, words in content["vocabulary"].items()})
+            if any(len(set(words)) < len(words) for words in asdict(vocabulary).values()):
+                raise ValueError("a word is there twice")
+        except (TypeError, ValueError) as error:
+            problem, remedy = f"has no whole vocabulary: {error}", "Train it again."
+            raise ModelError(problem, where=f"{folder}/model.json", remedy=remedy) from None
         return fill(cls(config, vocabulary), tensors, str(folder), "Train it again.").eval()
 
 

@@ -46,6 +46,15 @@ class Calibration:
     weights: str
 
 
+@dataclass(frozen=True)
+class Info:
+    """What the info of model.json holds for `Parser.reader`, if it holds it: see `lalkit.treebank.text.habits`."""
+
+    hyphens: bool = True
+    marks: list[str] | None = None
+    common: list[str] | None = None
+
+
 def save_model(model: Model, folder: str | Path, tag: str, half: bool = False) -> None:
     """Save a parser, without its calibration.
 
@@ -92,7 +101,7 @@ def load_model(folder: str | Path) -> Model:
     config = from_dict(Config, content.get("config"), f"{file}: config")
     try:
         vocab = Vocab.from_dict(content["vocab"])
-        check_form(content.get("info", {}), dict)
+        check_form(content.get("info", {}), Info)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"has no whole vocabulary, or no results: {error}"
         raise ModelError(problem, where=file, remedy=RETRAIN) from None

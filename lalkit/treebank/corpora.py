@@ -28,7 +28,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lalkit.errors import CorpusError, TreebankError, checked, warn_once
+from lalkit.errors import CorpusError, TreebankError, checked, shown, warn_once
 from lalkit.files import in_utf8, write_text
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.foreign import annotation, check_format
@@ -91,9 +91,11 @@ class Treebank:
 
     def __getitem__(self, place: int | slice) -> Any:
         """Return one sentence, or the treebank of a slice of the sentences (without the problems)."""
-        if isinstance(place, slice):
-            return replace(self, sentences=self.sentences[place], problems=())
-        return self.sentences[place]
+        try:
+            part = self.sentences[place]
+        except TypeError:
+            raise TreebankError(f"{shown(place)} is no index", "Give a whole number or a slice.") from None
+        return replace(self, sentences=part, problems=()) if isinstance(place, slice) else part
 
     def sample(self, count: int) -> Treebank:
         """Return `count` sentences from all over the treebank, at equal distances. 0 means all sentences.

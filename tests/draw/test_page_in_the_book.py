@@ -195,27 +195,29 @@ def parses_offline(page, number):
     page.reload()
     constituents(page).first.wait_for()
     assert constituents(page).count() == number
-    about = page.evaluate("fetch('made/model/parser.json').then((answer) => answer.json())")
+    about = page.evaluate("caches.match('made/model/parser.json').then((answer) => answer.json())")
     page.context.set_offline(False)
     return about
 
 
-def test_offline_after_a_new_build_that_came_in_part_and_then_as_a_whole(visit, site):
-    page, made = visit(f"index.html#text={TEXT}"), site[0] / "made"
+def test_offline_after_a_new_build_that_came_in_part_and_then_as_a_whole(visit, site, tmp_path):
+    page, style, new = visit(f"index.html#text={TEXT}"), site[0] / "made" / "playground.css", tmp_path / "try"
     constituents(page).first.wait_for()
     old = parses_offline(page, 7)
-    network = (made / "model" / "model.onnx").read_bytes() + b"\x32\x03new"  # another doc_string
+    model = shutil.copytree(site[0], new) / "made" / "model"
+    network = (model / "model.onnx").read_bytes() + b"\x32\x03new"  # another doc_string
     hashes = {"model.onnx": {"sha256": sha256(network).hexdigest(), "bytes": len(network)}}
-    (made / "model" / "model.onnx").write_bytes(network)
-    write_json(made / "model" / "parser.json", old | {"name": "new", "files": old["files"] | hashes})
-    # First away, then the build: an update that is still under way from the last visit must not find all files of the new book.
-    style = (made / "playground.css").rename(site[0] / "kept.css")
-    make_build(site[0])
-    for name in (old["name"], "new"):
+    (model / "model.onnx").write_bytes(network)
+    write_json(model / "parser.json", old | {"name": "new", "files": old["files"] | hashes})
+    make_build(new)
+    whole = style.read_bytes()
+    # An update that is still under way from the last visit must not find all files of the new book.
+    for data, name in ((b"", old["name"]), (whole[:99], old["name"]), (whole, "new")):
+        style.write_bytes(data) if data else style.unlink()
+        shutil.copytree(new, site[0], ignore=shutil.ignore_patterns(style.name), dirs_exist_ok=True)
         page.reload()
         constituents(page).first.wait_for()
         assert parses_offline(page, 7)["name"] == name
-        style = style.rename(made / "playground.css")
     assert len(page.evaluate("caches.keys()")) == 1
 
 

@@ -61,6 +61,7 @@ NOT_MANY = [
     (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
     (repeat("One."), "texts did not end"), ([repeat("One")], "words did not end"), (map(int, ["One"]), "texts cannot be read"),
 ]  # fmt: skip
+NO_PLACES = [[0], "0", 1.5, None, slice("a", None), slice(0, 1, 1.5)]  # of a sentence in a treebank
 NAMES = [  # of parsers: (name, the place that the error names)
     ("", ""), ("en-nwes", "Did you mean en-news?"), (Path(__file__), "test_calls.py"),
     (Path(__file__).parent, "model.json"), ("../sample", "sample"), ("en\0news", "en"), ("\ud800", ""), ("x" * 5000, "xxx"),
@@ -115,6 +116,7 @@ def test_what_is_refused(parser, subtests):
     rows += [(parser.parse_text, (text,), "") for text in ("", " \n", "\u00a0\u2003")]
     rows += [(lalkit.load, (name,), place) for name, place in NAMES]
     one = parser.parse("One.")
+    rows += [(lalkit.Treebank("a", "", (SENTENCE,)).__getitem__, (place,), "index") for place in NO_PLACES]
     sides = [(None, None), (one, "One two."), (["One"], ["Two"])]
     sides += [(one, parser.parse("Two.")), ([one], [one] * 2), ([], [])]
     rows += [(lalkit.compare, pair, "") for pair in sides]

@@ -63,6 +63,7 @@ def test_json_is_read_more_strictly_than_by_python(tmp_path, subtests):
 # Values that are refused, by their place in the file. `...` leaves the place out.
 MODEL = {
     "format": [None, "lalkit-parser-2", ...], "vocab": [{}, ..., 3], "info": [None, "x"],
+    "info/common": [3, "the", [3]], "info/hyphens": ["no", None], "info/marks": [3, ".", [None]],
     "weights": [None, "", ..., "nowhere.safetensors", "..", "../copy", "a\0b"],
     "vocab/labels": [None, "abc", [1, 2], {"NP": 1}, ..., []], "vocab/labels/2": [3, ["NP"], "", "<H>", "VP"],
     "vocab/tags": [None, "abc", [1, 2]], "vocab/tags/0": [3, "", "N N"], "vocab/words": ["abc", [[]]],

@@ -245,12 +245,16 @@ def test_without_a_home_a_user_name_and_a_locale(tmp_path):
         assert done.stdout.count("not on this machine") == 2 and done.stdout.endswith(f"\n{home}\n")
 
 
-def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser):
-    """The first byte of the memory of a process cannot be read, although the file can be opened."""
-    if not os.path.exists("/proc/self/mem"):
+LINKS = {"mem": "/proc/self/mem", "loop": "loop", "broken": "nowhere"}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_an_error_while_a_file_is_read_names_it(tmp_path, tiny_parser, name):
+    """The first byte of the memory of a process cannot be read, although the file can be opened. A link may lead nowhere."""
+    if name == "mem" and not os.path.exists("/proc/self/mem"):
         pytest.skip("this system has no such file")
-    os.symlink("/proc/self/mem", tmp_path / "mem")
-    command_refused(tmp_path, ["parse", "--model", tiny_parser, "mem"], "mem: cannot be read")
+    os.symlink(LINKS[name], tmp_path / name)
+    command_refused(tmp_path, ["parse", "--model", tiny_parser, name], f"{name}: cannot be read")
 
 
 # ---------------------------------------------------------------- random texts: LALKIT_EXAMPLES sets their number

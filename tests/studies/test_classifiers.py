@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lalkit.errors import ModelError
+from lalkit.files import read_json, write_json
 from lalkit.probes.perturbation import ask
 from lalkit.probes.rankings import attribute
 from lalkit.probes.weights import look_at
@@ -149,6 +150,10 @@ def test_texts_can_be_learned_and_training_ends_when_dev_is_good_enough(tmp_path
     assert state["history"][0]["dev"] < 0.9 <= state["best"] and len(state["history"]) < 60
 
 
+# Vocabularies of a folder.
+DAMAGED = [None, {}, {"words": ["a"]}, *({"words": words, "classes": ["b", "c"]} for words in (3, [3], ["a", "a"]))]
+
+
 def test_folders_that_are_refused(tmp_path, monkeypatch):
     run, one = tmp_path / "run", config(epochs=1)
     train(one, DATA, run)
@@ -158,6 +163,12 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
             train(wanted, given, run)
         assert caught.value.where == str(run) and "another --out" in caught.value.remedy
     train(one, replace(DATA, test=DATA.test[1:]), run)  # nothing is learned from it
+    content = read_json(run / "model.json", "")
+    for vocabulary in DAMAGED:
+        write_json(run / "model.json", content | {"vocabulary": vocabulary})
+        with pytest.raises(ModelError, match=r"model\.json: has no whole vocabulary"):
+            Classifier.load(run)
+    write_json(run / "model.json", content)
     file = next(run.glob("model-*.safetensors"))
     save_file({name: tensor * torch.inf for name, tensor in load_file(file).items()}, file)
     for folder in (tmp_path, run):  # there is none; its weights are not finite

@@ -1,21 +1,21 @@
 // The page without a network, after its first visit: one cache for each build of the book, with all of its files or none.
-importScripts("made/build.js"); // sets BUILD. A new book has another one, so that the browser installs this file again.
+importScripts("made/build.js"); // sets BUILD and SUMS. A new book has others, so that the browser installs this file again.
 const BOOK = `lalkit ${registration.scope} `; // other books of this server have caches, too
 const KEPT = BOOK + BUILD;
 const MODEL = "made/model/model.onnx";
-const FILES = [
-  "./", "index.html", "page.js", "worker.js", "network.js", "tokens.js", "wordpiece.js", "parse.js", "chart.js",
-  "decode.js", "sums.js", "made/build.js", "made/playground.css", "made/typing.js", "made/explorer.html", "made/model/parser.json",
-  "made/model/tokenizer.json", "made/ort/ort.wasm.bundle.min.mjs", "made/ort/ort-wasm-simd-threaded.wasm",
-];
+const SUMS = new Map(self.SUMS.trim().split("\n").map((line) => line.split("  ").reverse())); // hashes by name
+SUMS.set("./", SUMS.get("index.html"));
 
 async function install() {
   const cache = await caches.open(KEPT);
-  await cache.addAll(FILES.map((name) => new Request(name, { cache: "no-cache" })));
-  const { files } = await (await cache.match("made/model/parser.json")).json();
-  const model = `${MODEL}?${files["model.onnx"].sha256}`; // as network.js asks for it
-  const old = await caches.match(model);
-  await (old ? cache.put(model, old) : cache.add(model));
+  await cache.put("made/build.js", new Response(`self.PARSER = "${self.PARSER}";`, { headers: { "content-type": "text/javascript" } }));
+  for (const [name, hash] of SUMS) {
+    const address = name === MODEL ? `${name}?${hash}` : name; // as network.js asks for it
+    const answer = (name === MODEL && (await caches.match(address))) || (await fetch(address, { cache: "no-cache" }));
+    const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", await answer.clone().arrayBuffer()));
+    if (sum.some((byte, k) => byte !== parseInt(hash.slice(2 * k, 2 * k + 2), 16))) throw new Error(`${name} is of another book`);
+    await cache.put(address, answer);
+  }
   await self.skipWaiting();
 }
 
