@@ -760,8 +760,8 @@ class Parser:
         return gold, [result.sentence for result in self.parse_all(gold, **options)]
 
     def vectors(
-        self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", *, batch_words: int | None = None,
-        progress: bool = False,
+        self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", *, layer: str | None = None,
+        batch_words: int | None = None, progress: bool = False,
     ) -> Vectors:  # fmt: skip
         """Return the vectors of the network at many places, and a table that says what each of them stands for.
 
@@ -773,12 +773,16 @@ class Parser:
             at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
                 first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
                 boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
+            layer: the vectors of words at another layer: "embeddings" (which the first layer of the pretrained encoder reads), a
+                layer such as "pretrained.0" or "encoder.0", or a point of `hooks`. A word's last sub-word stands for it.
             batch_words, progress: as in `lalkit.network.model.Model.predict`.
 
         Raises:
             ModelError: "head", and the parser does not have the paper's layer.
-            LalkitError: "span", and the parser has no constituents.
+            LalkitError: "span", and the parser has no constituents. Or there is no such layer, or it has no vectors of words.
         """
+        if layer is not None and at == "word":
+            return patching.vectors_of_layer(self.model, self._sentences(texts), layer)
         return patching.vectors(self.model, sentences_of(texts, self.reader.hyphens), at, batch_words, progress)
 
     def without(self, heads: int | str | Iterable[int | str]) -> Change:
@@ -808,8 +812,8 @@ class Parser:
         >>> parser.hooks().iloc[0].tolist()
         ['words', 'batch position dim']
 
-        pretrained.K and encoder.K are layers of self-attention. words= chooses on the axis position (0 is START), word, place
-        (between words) or sub-word (the word's), and heads= on the axis head or label.
+        pretrained.K and encoder.K are layers of self-attention; some pretrained encoders lack some points. words= chooses on the
+        axis position (0 is START), word, place (between words) or sub-word (the word's), and heads= on the axis head or label.
         """
         return patching.hooks(self.model)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lalkit.interpret.layers import Heads
     from lalkit.interpret.tables import SelfAttention
 
+LISTED = "`parser.hooks()` lists them."
 WORD_AXES, HEAD_AXES = ("word", "position", "place", "sub-word"), ("head", "label")  # of which words= and heads= choose
 
 
@@ -44,7 +45,7 @@ def patched(
     """Return the `with` block in which values at hook points are changed. value: what `with ... as` gives."""
     known = model.network.hook_points()
     if unknown := [name for name in points if name not in known]:
-        raise ParameterError(f"there is no hook point {unknown[0]!r}", remedy="`parser.hooks()` lists them.")
+        raise ParameterError(f"there is no hook point {unknown[0]!r}{_missing(model, unknown[0])}", remedy=LISTED)
     for kinds, items in ((WORD_AXES, words), (HEAD_AXES, heads)):
         if items is not None and (bare := [name for name in points if not {*kinds} & {*known[name][-1].split()}]):
             raise ParameterError(f"there is no {kinds[0]} to choose at {bare[0]!r}", remedy="See `parser.hooks()`.")
@@ -69,7 +70,8 @@ def self_attention(model: Model, given: list[Sentence], layer: str) -> SelfAtten
     parses, arrays = [], []
     names = [name for name in model.network.hook_points() if re.fullmatch(rf"{layer}\.\d+\.attention", name)]
     if not names:
-        raise ModelError(f"there is no self-attention to show at {layer!r}", remedy="Choose the other layer.")
+        problem = f"there is no self-attention to show at {layer!r}{_missing(model, layer)}"
+        raise ModelError(problem, remedy="Choose the other layer.")
     for sentence in given:
         of_word = subwords_of_words(model.collator([sentence])).float() if layer == "pretrained" else None
         prediction, values = _record(model, sentence, names)
@@ -79,6 +81,12 @@ def self_attention(model: Model, given: list[Sentence], layer: str) -> SelfAtten
         parses.append(prediction.sentence)
         arrays.append(attention.numpy())
     return SelfAttention(parses, given, arrays)
+
+
+def _missing(model: Model, name: str) -> str:
+    """Return why a pretrained encoder lacks a hook point, for the end of a message."""
+    points = getattr(model.network.words, "points", None)
+    return f": {points.missing}" if points and name.startswith("pretrained") else ""
 
 
 def _record(model: Model, sentence: Sentence, names: Iterable[str]) -> tuple[Prediction, dict[str, Tensor]]:
@@ -138,6 +146,27 @@ class Vectors(NamedTuple):
 
     array: np.ndarray
     index: pd.DataFrame
+
+
+def vectors_of_layer(model: Model, sentences: list[Sentence], layer: str) -> Vectors:
+    """Return the vectors of words at a layer or a hook point, and the table of words."""
+    from lalkit.interpret import tables
+
+    points = model.network.hook_points()
+    name = next((name for name in (f"pretrained.{layer}", f"{layer}.output", layer) if name in points), layer)
+    axes = points[name][-1].split() if name in points else ["key"]
+    axis = next((k for k, kind in enumerate(axes) if kind in ("word", "position", "sub-word")), None)
+    if axis is None or "key" in axes:
+        raise ParameterError(f"there are no vectors of words at {layer!r}{_missing(model, layer)}", remedy=LISTED)
+    parses, arrays = [], []
+    for sentence in sentences:
+        prediction, values = _record(model, sentence, [name])
+        value = values[name].movedim(axis, 0)
+        if axes[axis] == "sub-word":
+            value = value[model.collator([sentence]).places[0, :, 2]]
+        arrays.append((value if axes[axis] == "word" else value[1:-1]).flatten(1).float().cpu().numpy())
+        parses.append(prediction.sentence)
+    return Vectors(np.concatenate(arrays), tables.words(parses))
 
 
 def vectors(

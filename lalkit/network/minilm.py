@@ -85,11 +85,12 @@ class BertLayer(HookedModule):
         return self.hook("output", self.output["LayerNorm"](self.dropout(self.output["dense"](inner)) + x))
 
 
-class Bert(nn.Module):
+class Bert(HookedModule):
     """Sub-words -> vectors, called as the models of transformers are. The weights are those of the folder."""
 
     embeddings: Any
     encoder: Any
+    points = {"embeddings": "row sub-word dim"}
 
     def __init__(self, folder: str | Path, weights: bool = True):
         """weights: read them. False: they are in the parser's own file, which replaces what stands here."""
@@ -126,6 +127,7 @@ class Bert(nn.Module):
         words, positions, types, norm = self.embeddings.values()
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         x = self.dropout(norm(words(input_ids) + types(torch.zeros_like(input_ids)) + positions(places)))
+        x = self.hook("embeddings", x)
         seen = attention_mask.bool()
         # `lalkit export`: one sentence, without padding. A GPU would have to wait for the answer.
         full = torch.compiler.is_exporting() or (seen.is_cpu and seen.all())

@@ -23,6 +23,7 @@ from lalkit.network.span_attention import SpanLabelAttention
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
 
+PRETRAINED = r"words\.(transformer\.encoder\.layer|transformer|points\.layer|points)"  # where its hook points are
 READING: ContextVar[Batch] = ContextVar("READING")  # what a network's `words` read now: a hook at a sub-word asks
 
 
@@ -140,13 +141,12 @@ class Network(HookedModule):
     def hook_points(self) -> dict[str, tuple[HookedModule, str, str]]:
         """Return the hook points of all layers by name: the layer, its own name of the point, and the axes of the value.
 
-        pretrained.K and encoder.K are the layers of self-attention, of the pretrained encoder (if `lalkit.network.minilm` has it)
-        and of the encoder after it.
+        pretrained.K and encoder.K are the layers of self-attention, of the pretrained encoder and of the encoder after it.
         """
         found = {}
         for name, layer in self.named_modules():
             if isinstance(layer, HookedModule):
-                name = re.sub("words.transformer.encoder.layer|(encoder).layers", lambda m: m[1] or "pretrained", name)
+                name = re.sub(PRETRAINED, "pretrained", name).replace("encoder.layers", "encoder")
                 for point, axes in layer.points.items():
                     found[f"{name}.{point}".lstrip(".")] = layer, point, axes
         return found

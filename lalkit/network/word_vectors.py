@@ -5,6 +5,9 @@ Any encoder of Hugging Face serves, by its name or folder; MiniLM comes in a whe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +16,20 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from safetensors import safe_open
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network.alignment import encoder_error, from_transformers, is_ours, resolve
 from lalkit.network.batches import PAD, UNK, Batch, parts
-from lalkit.network.encoder import LARGEST, check_numbers
-from lalkit.network.minilm import Bert
+from lalkit.network.encoder import LARGEST, HookedModule, check_numbers
+from lalkit.network.minilm import Bert, BertLayer
 
 WORD, CHARACTER = 128, 32  # sizes of their embeddings, without a pretrained encoder [D]
 WORD_DROPOUT = 0.1  # share of the words that are made unknown in training, without a pretrained encoder [D]
+# How the encoders of transformers compute attention, if not by scaled_dot_product_attention.
+SOFTMAX, PRODUCTS = {F.softmax, torch.softmax}, {torch.matmul, torch.bmm, Tensor.matmul, Tensor.__matmul__}
+WATCHED: ContextVar[Watch | None] = ContextVar("WATCHED", default=None)  # the run of this context
 
 
 class PretrainedEncoder(nn.Module):
@@ -37,6 +44,7 @@ class PretrainedEncoder(nn.Module):
         super().__init__()
         try:
             self.transformer = load_encoder(config.pretrained, weights)
+            self.points = None if isinstance(self.transformer, Bert) else Points(self.transformer)
         except Exception as error:
             raise encoder_error(config.pretrained, error) from None
         if getattr(self.transformer, "pooler", None) is not None:
@@ -45,10 +53,11 @@ class PretrainedEncoder(nn.Module):
             self.transformer.get_input_embeddings().requires_grad_(False)
         depth = self.transformer.config.num_hidden_layers
         if config.freeze_layers:
-            if config.freeze_layers > depth:
-                problem = f"the encoder has {depth} layers, not {config.freeze_layers} to freeze"
-                raise ModelError(problem, remedy=f"Give model.encoder.freeze_layers at most {depth}.")
-            layers = next(m for m in self.transformer.modules() if isinstance(m, nn.ModuleList) and len(m) == depth)
+            lists = (part for part in self.transformer.modules() if isinstance(part, nn.ModuleList))
+            layers = next((part for part in lists if len(part) == depth), nn.ModuleList())  # in an ALBERT: none
+            if config.freeze_layers > len(layers):
+                problem = f"the encoder has {len(layers)} layers with weights of their own, not {config.freeze_layers} to freeze"
+                raise ModelError(problem, remedy=f"Give model.encoder.freeze_layers at most {len(layers)}.")
             self.transformer.requires_grad_(False)
             layers[config.freeze_layers :].requires_grad_(True)
         if config.rank:
@@ -80,11 +89,117 @@ class PretrainedEncoder(nn.Module):
     def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """Return the last layer, or the mix of all layers, for all rows at once."""
         mixed = self.mix is not None
-        output = self.transformer(input_ids=subwords, attention_mask=mask.long(), output_hidden_states=mixed)
+        with self.points.watched() if self.points else nullcontext():
+            output = self.transformer(input_ids=subwords, attention_mask=mask.long(), output_hidden_states=mixed)
         if self.mix is None:
             return output.last_hidden_state
         weights = torch.softmax(self.mix, 0)
         return sum(w * layer for w, layer in zip(weights, output.hidden_states))
+
+
+class Points(HookedModule):
+    """The hook points of an encoder of transformers, of any family. Two trial runs with ten sub-words find them.
+
+    Its layers are modules of one class in lists, whose outputs are the hidden states. Two layers may be one module that is used
+    twice, as in an ALBERT. A layer has the points that the second run passes once in every layer.
+    """
+
+    def __init__(self, transformer: nn.Module):
+        """transformer: it gets forward hooks at its layers, which do nothing outside of `watched`."""
+        super().__init__()
+        depth, mode = transformer.config.num_hidden_layers, transformer.training
+        words = torch.arange(10).view(2, 5) % transformer.config.vocab_size
+        inputs: dict[str, Any] = {"input_ids": words, "attention_mask": torch.ones_like(words)}
+        calls: dict[type, list] = {}  # the outputs of all modules of a class, the class of the innermost first
+        seen: dict[str, list[int]] = {}  # the layers in which the second run passes a point
+        children = [m for name, m in transformer.named_modules() if name.rpartition(".")[2].isdigit()]  # those of lists
+        keep = [m.register_forward_hook(lambda m, _, out: calls.setdefault(type(m), []).append(out)) for m in children]
+        with torch.no_grad():
+            state = transformer.eval()(**inputs, output_hidden_states=True).hidden_states[1]
+            for handle in keep:
+                handle.remove()
+            outputs = {kind: first(found[0]) for kind, found in calls.items() if len(found) == depth}
+            states = state, state.transpose(0, 1)  # in XLNet, a row is a column of an output
+            layer = next((kind for kind, out in outputs.items() if any(torch.equal(out, s) for s in states)), None)
+            for child in (child for child in children if type(child) is layer):
+                # Before the hooks of transformers, which keep the hidden states.
+                child.register_forward_pre_hook(begin, prepend=True)
+                child.register_forward_hook(end, prepend=True)
+            with Watch(lambda k, point, value: seen.setdefault(point, []).append(k) or value):
+                transformer(**inputs)
+        transformer.train(mode)
+        order = "sub-word row" if layer and outputs[layer].shape[0] == 5 else "row sub-word"
+        axes = {k: v.replace("row sub-word", order) for k, v in (BertLayer.points | Bert.points).items()}
+        self.points = {"embeddings": axes.pop("embeddings")} if "embeddings" in seen else {}
+        axes = {point: axes[point] for point, layers in seen.items() if layers == [*range(depth)]}
+        self.layer = nn.ModuleList(HookedModule() for _ in seen.get("output", ()))
+        for module in self.layer:
+            module.points = axes
+        self.missing = f"in the layers of {type(transformer).__name__}, lalkit finds {' and '.join(axes) or 'nothing'}"
+
+    def watched(self) -> Any:
+        """Return the `with` block in which a run of the encoder has hook points, if there are changes."""
+        changed = any(layer.hooks for layer in (self, *self.layer))
+        return Watch(lambda k, *of: (self.layer[k] if k >= 0 else self).hook(*of)) if changed else nullcontext()
+
+
+class Watch(TorchFunctionMode):
+    """Hand the values of a run at hook points to `change(layer, point, value)`, which returns the values to go on with.
+
+    Attention comes out of a softmax of [row, head, sub-word, key]; its product with the values are the contexts.
+    `scaled_dot_product_attention` gives no attention, but mixes the values: here the rows of a unit matrix. The embeddings have
+    the layer -1.
+    """
+
+    def __init__(self, change: Callable[[int, str, Tensor], Tensor]):
+        super().__init__()
+        self.change, self.layer, self.inside = change, -1, False
+        self.attention: Tensor | None = None  # from the softmax on, until there are contexts
+
+    def __enter__(self) -> Watch:
+        self.before = WATCHED.set(self)
+        return super().__enter__()
+
+    def __exit__(self, *error) -> None:
+        WATCHED.reset(self.before)
+        super().__exit__(*error)
+
+    def __torch_function__(self, function, types, args=(), options=None):
+        options = options or {}
+        if self.inside and function is F.scaled_dot_product_attention:
+            query, key, value, *more = args
+            unit = torch.eye(key.shape[2], dtype=key.dtype, device=key.device).expand(*key.shape[:3], -1)
+            attention = self.change(self.layer, "attention", function(query, key, unit, *more, **options))
+            return self.change(self.layer, "contexts", attention @ value)
+        result = function(*args, **options)
+        if self.inside and function in SOFTMAX and result.dim() == 4:
+            self.attention = result = self.change(self.layer, "attention", result)
+        elif self.attention is not None and function in PRODUCTS and args[0].numel() == self.attention.numel():
+            contexts = result.reshape(*self.attention.shape[:3], -1)
+            result, self.attention = self.change(self.layer, "contexts", contexts).view_as(result), None
+        return result
+
+
+def begin(module: nn.Module, args: tuple) -> tuple | None:
+    """Note that a layer begins, and let the embeddings be changed, which the first layer reads."""
+    if run := WATCHED.get():
+        run.layer, run.inside = run.layer + 1, True
+        return args if run.layer or not args else (run.change(-1, "embeddings", args[0]), *args[1:])
+    return None
+
+
+def end(module: nn.Module, args: tuple, output: Any) -> Any:
+    """Note that a layer ends, and let its output be changed."""
+    if run := WATCHED.get():
+        run.inside, run.attention = False, None
+        value = run.change(run.layer, "output", first(output))
+        return (value, *output[1:]) if isinstance(output, tuple) else value
+    return None
+
+
+def first(output: Any) -> Any:
+    """Return what a layer gives to the next one: its output, or the first of several."""
+    return output[0] if isinstance(output, tuple) else output
 
 
 def load_encoder(name: str, weights: bool) -> Any:

@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import zipfile
+from functools import partial
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, MPNetConfig, MPNetModel
 
+from lalkit.api import Parser
 from lalkit.config import override, tiny
-from lalkit.errors import ModelError
+from lalkit.errors import ModelError, ParameterError
 from lalkit.files import write_bytes
 from lalkit.network import alignment, word_vectors
 from lalkit.network.alignment import PARTS, SubWords, load_tokenizer, resolve
@@ -30,6 +32,7 @@ from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import LowRankLinear, PretrainedEncoder, learn_low_rank
 from lalkit.training.checkpoint import load_model, save_model
+from lalkit.training.loop import train
 from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
@@ -64,6 +67,17 @@ def rounded(folder):
     return made
 
 
+def attentive(config):
+    """Return an encoder of random weights for which context matters."""
+    torch.manual_seed(3)
+    model = AutoModel.from_config(config)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.normal_(std=0.3)
+    return model
+
+
 @pytest.fixture(scope="module", params=list(MODELS))
 def encoder(request, tmp_path_factory):
     """The folder of an encoder with its tokenizer, as one would have downloaded it."""
@@ -72,13 +86,7 @@ def encoder(request, tmp_path_factory):
     made.model_max_length = 64  # longer sentences are read in windows
     made.save_pretrained(folder)
     made.model_max_length = 10**30
-    torch.manual_seed(3)
-    model = transformers.AutoModel.from_config(MODELS[request.param](len(made)))
-    with torch.no_grad():
-        for p in model.parameters():
-            if p.dim() > 1:
-                p.normal_(std=0.3)  # so that context matters
-    model.save_pretrained(folder)
+    attentive(MODELS[request.param](len(made))).save_pretrained(folder)
     return rounded(folder) if request.param == "mpnet" else folder
 
 
@@ -108,6 +116,66 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
             spans = together.label_scores[i, : n + 1, : n + 1]
             torch.testing.assert_close(spans, alone.label_scores[0], atol=2e-4, rtol=1e-3)
             torch.testing.assert_close(together.arc_scores[i, :n, : n + 1], alone.arc_scores[0], atol=2e-4, rtol=1e-3)
+
+
+# The points of a layer that a family lacks. XLNet computes contexts by torch.einsum, with a row in each column.
+LACKS = {
+    "Bert": "",
+    "Roberta": "",
+    "DistilBert": "",
+    "Electra": "",
+    "MPNet": "",
+    "Albert": "",
+    "DebertaV2": "",
+    "XLNet": "contexts",
+}
+
+
+@pytest.mark.parametrize("family", LACKS)
+def test_any_family_has_every_tool(family, tmp_path):
+    made, sizes = (
+        tokenizer("wordpiece"),
+        SMALL if family != "XLNet" else {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
+    )
+    made.model_max_length = 64
+    made.save_pretrained(tmp_path / "encoder")
+    made.model_max_length = 10**30
+    encoder_config = getattr(transformers, f"{family}Config")(vocab_size=len(made), **sizes)
+    attentive(encoder_config).save_pretrained(tmp_path / "encoder")
+    settings = {"train.epochs": 1, "model.encoder.freeze_layers": 0}
+    train(override(config(tmp_path / "encoder"), settings), "sample", tmp_path / "trained")
+    shutil.rmtree(tmp_path / "encoder")
+    text, parser = "She saw unbelievable things .", Parser.load(shutil.move(tmp_path / "trained", tmp_path / "moved"))
+    assert parser.parse(text).to_ptb() == Parser.load(tmp_path / "moved").parse(text).to_ptb()
+    kinds = {"attention", "contexts", "output"} - {LACKS[family]}
+    points = {f"pretrained.{k}.{kind}" for k in range(2) for kind in kinds} | {"pretrained.embeddings"}
+    assert {name for name in parser.hooks()["point"] if name.startswith("pretrained")} == points
+
+    values, batch = parser.activations(text, points)[0], parser.model.collator([Sentence(tuple(text.split()))])
+    parser.network.words.transformer.set_attn_implementation("eager")  # only so does it return attention
+    inputs = {"input_ids": batch.subwords, "attention_mask": batch.subword_mask.long()}
+    with torch.no_grad():
+        theirs = parser.network.words.transformer(**inputs, output_attentions=True, output_hidden_states=True)
+    for layer, state in zip(("embeddings", "pretrained.0", "pretrained.1"), theirs.hidden_states, strict=True):
+        vectors, index = parser.vectors(text, layer=layer)
+        assert vectors == pytest.approx(state[0, batch.places[0, 1:-1, 2]].numpy(), abs=1e-5)
+        assert list(index["word"]) == text.split()
+    for k, attention in enumerate(theirs.attentions):
+        torch.testing.assert_close(values[f"pretrained.{k}.attention"], attention)
+    assert parser.self_attention(text, "pretrained").arrays[0].sum(-1) == pytest.approx(1, abs=1e-5)
+
+    score = parser.parse(text).score
+    for point, value in values.items():
+        with parser.patched({point: value}):
+            assert parser.parse(text).score == pytest.approx(score, abs=1e-4)
+        with parser.patched({point: lambda value: value.flip(-1)}, words=2):
+            changed = parser.activations(text, [*values])[0]
+            assert (changed[point] != value).any() and parser.parse(text).score != score
+            later = point.replace(".0.", ".1.")
+            assert later == point or (changed[later] != values[later]).any()
+    for call in (parser.activations, partial(parser.vectors, layer="pretrained.7")):
+        with pytest.raises(ParameterError, match=f"in the layers of {family}Model, lalkit finds attention"):
+            call(text, points="pretrained.7.output") if call == parser.activations else call(text)
 
 
 def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, monkeypatch):
