@@ -34,14 +34,14 @@ class Difference:
     """Hold the result of a test of two sides.
 
     difference: first minus second; p: two-sided; low to high: the 95 % interval of the difference; equal_p: of the equivalence
-    test. What a test does not give is None.
+    test. What a test does not give is nan.
     """
 
     difference: float
     p: float
-    low: float | None = None
-    high: float | None = None
-    equal_p: float | None = None
+    low: float = np.nan
+    high: float = np.nan
+    equal_p: float = np.nan
 
 
 def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Difference:
@@ -55,7 +55,7 @@ def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Difference:
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     difference = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2:
-        return Difference(difference, *[float("nan")] * 4)
+        return Difference(difference, np.nan)
     # All runs of a system are equal, so that there is no spread to measure the difference by.
     if a.std() == b.std() == 0:
         p, equal_p = float(difference == 0), float(abs(difference) >= margin)
@@ -147,7 +147,7 @@ def paired_test(first: ArrayLike, second: ArrayLike) -> Difference:
     d = (a - b)[~np.isnan(a - b)]
     mean, low, high = mean_of_runs(d)
     if len(d) < 2:
-        return Difference(mean, float("nan"), low, high)
+        return Difference(mean, np.nan)
     error = d.std(ddof=1) / np.sqrt(len(d))
     p = float(2 * scipy.stats.t.sf(abs(mean) / error, len(d) - 1)) if error > 0 else float(mean == 0)
     return Difference(mean, p, low, high)

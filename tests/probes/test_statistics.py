@@ -32,7 +32,7 @@ def test_against_all_exchanges():
 
 def test_equal_and_very_different_systems():
     good = np.tile([9, 10, 10], (200, 1))
-    assert f1_test(good, good) == f1_test(good, good, seed=5) and f1_test(good, good).p == 1
+    assert f1_test(good, good).p == f1_test(good, good, seed=5).p == 1
     better = f1_test(good, np.tile([7, 10, 10], (200, 1)), rounds=999)
     assert better.difference == pytest.approx(20) and better.p == 0.001
 
@@ -54,7 +54,7 @@ def test_paired_differences_against_scipy():
     theirs = stats.ttest_rel(a, b)
     interval = theirs.confidence_interval()
     assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
-    assert paired_test([*a, np.nan], [*b, 1.0]) == paired_test(a, b)
+    assert paired_test([*a, np.nan], [*b, 1.0]).p == found.p
 
 
 def test_paired_differences_that_do_not_vary():
