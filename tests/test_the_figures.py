@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import lalkit
-from lalkit.draw.figures import calibration_figure
 from lalkit.training.checkpoint import CALIBRATION
 from lalkit.training.named import find, names
 from lalkit.treebank.corpora import load
 from tests.draw.pictures import assert_drawn
+from tools.ship import calibration_figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

@@ -35,16 +35,19 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 import torch
 import typer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from lalkit import __version__
 from lalkit.api import Parser
 from lalkit.chart.sums import check_distribution, marginals_batch, temperatures
 from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE, PRESETS, Config, from_dict, to_dict
-from lalkit.draw.figures import calibration_figure
+from lalkit.draw.figures import COLOURS
 from lalkit.draw.pages import png
 from lalkit.errors import CorpusError, LalkitError, ModelError
 from lalkit.evaluation.provenance import splits
@@ -578,6 +581,33 @@ def draw_reliability(
     write_bytes(out.with_suffix(".png"), png(calibration_figure(table)))
 
 
+FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
+CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
+
+
+def calibration_figure(table: pd.DataFrame) -> Figure:
+    """Draw whether probabilities are right, before and after the temperatures were fitted: on the diagonal they are.
+
+    A panel for each kind of parts: constituents, arcs and whole trees. A line is the mean over the parsers, and a band reaches
+    from the lowest parser to the highest. A bin of fewer than FEW_PARTS parts of a parser is left out.
+
+    table: the columns parser, kind, fitted, curve (only "reliability" is drawn), x, y, parts.
+    """
+    rows = table[(table["curve"] == "reliability") & (table["parts"] >= FEW_PARTS)]
+    rows = rows.assign(x=10 * np.floor(10 * rows["x"].clip(upper=0.999)) + 5, y=100 * rows["y"])  # the middle of a bin
+    rows = rows.assign(when=np.where(rows["fitted"], "after the fit", "before"), kind=rows["kind"].map(CALIBRATED))
+    times = {"before": COLOURS.orange, "after the fit": COLOURS.blue}
+    style = {"hue_order": times, "style_order": times, "palette": times, "markers": ["o", "s"], "dashes": False}
+    grid = sns.relplot(
+        rows, x="x", y="y", hue="when", style="when", col="kind", col_order=CALIBRATED.values(), kind="line",
+        errorbar=("pi", 100), height=4, aspect=0.9, **style,
+    )  # fmt: skip
+    grid.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability (percent)", ylabel="percent that is right")
+    grid.set_titles("{col_name}").map(lambda **_: plt.axline((0, 0), slope=1, color="black", lw=0.8))
+    grid.legend.set_title(None)
+    return grid.figure
+
+
 BINS = 10  # of probabilities, equally wide
 
 
@@ -655,7 +685,7 @@ def risk_coverage(judged: pd.DataFrame, steps: int = 25) -> pd.DataFrame:
 
 
 def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
-    """Return what `draw.figures.calibration_figure` draws of one parser, on sentences that its temperature was not fitted on.
+    """Return what `calibration_figure` draws of one parser, on sentences that its temperature was not fitted on.
 
     These are the test part of its treebank or, if there is none, what comes after the fitted sentences in their part.
     most: the number of these sentences to use, from the beginning; None means all.

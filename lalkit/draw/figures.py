@@ -1,4 +1,4 @@
-"""Draw statistical figures with seaborn: label heads, errors, sweeps, calibration. Tables in, matplotlib figures out.
+"""Draw statistical figures with seaborn: sweeps and charts of spans. Tables in, matplotlib figures out.
 
 Colours are seaborn's palette for colour-blind people. Heat maps can be read in grey.
 """
@@ -23,8 +23,6 @@ from lalkit.evaluation.statistics import mean_of_runs
 PALETTE = "colorblind"
 NAMES = ["blue", "orange", "green", "red", "purple", "brown", "pink", "grey", "yellow", "sky"]
 COLOURS = SimpleNamespace(**dict(zip(NAMES, sns.color_palette(PALETTE).as_hex())))  # such as COLOURS.blue
-FEW_PARTS = 10  # a share of fewer parts says little, and is not drawn
-CALIBRATED = {"span": "constituents", "arc": "arcs", "tree": "whole trees"}  # kinds of parts, and their titles
 
 
 def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], measures: Sequence[str]) -> Figure:
@@ -72,29 +70,6 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     if len(curves):
         figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right lower")
     return figure
-
-
-def calibration_figure(table: pd.DataFrame) -> Figure:
-    """Draw whether probabilities are right, before and after the temperatures were fitted: on the diagonal they are.
-
-    A panel for each kind of parts: constituents, arcs and whole trees. A line is the mean over the parsers, and a band reaches
-    from the lowest parser to the highest. A bin of fewer than FEW_PARTS parts of a parser is left out.
-
-    table: the columns parser, kind, fitted, curve (only "reliability" is drawn), x, y, parts.
-    """
-    rows = table[(table["curve"] == "reliability") & (table["parts"] >= FEW_PARTS)]
-    rows = rows.assign(x=10 * np.floor(10 * rows["x"].clip(upper=0.999)) + 5, y=100 * rows["y"])  # the middle of a bin
-    rows = rows.assign(when=np.where(rows["fitted"], "after the fit", "before"), kind=rows["kind"].map(CALIBRATED))
-    times = {"before": COLOURS.orange, "after the fit": COLOURS.blue}
-    style = {"hue_order": times, "style_order": times, "palette": times, "markers": ["o", "s"], "dashes": False}
-    grid = sns.relplot(
-        rows, x="x", y="y", hue="when", style="when", col="kind", col_order=CALIBRATED.values(), kind="line",
-        errorbar=("pi", 100), height=4, aspect=0.9, **style,
-    )  # fmt: skip
-    grid.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability (percent)", ylabel="percent that is right")
-    grid.set_titles("{col_name}").map(lambda **_: plt.axline((0, 0), slope=1, color="black", lw=0.8))
-    grid.legend.set_title(None)
-    return grid.figure
 
 
 def span_triangle(

@@ -12,7 +12,7 @@ Holm's correction is in scipy.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -30,40 +30,43 @@ COUNTS = {
 
 
 @dataclass(frozen=True)
-class Welch:
-    """Hold the result of Welch's t test of two systems over their runs.
+class Difference:
+    """Hold the result of a test of two sides.
 
-    difference: of the means, first minus second; low to high: its 95 % interval; p: two-sided; equal_p: of the equivalence
-    test. All but the difference are nan if one system has fewer than two runs.
+    difference: first minus second; p: two-sided; low to high: the 95 % interval of the difference; equal_p: of the equivalence
+    test. What a test does not give is nan.
     """
 
     difference: float
-    low: float
-    high: float
     p: float
-    equal_p: float
+    low: float = np.nan
+    high: float = np.nan
+    equal_p: float = np.nan
 
 
-def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Welch:
+def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Difference:
     """Test whether two systems differ, by the scores of their runs: [A] and [B]. The runs need not have the same seeds.
 
     The equivalence test (two one-sided tests, Schuirmann 1987) asks whether the difference of the means lies between -margin
     and +margin: its p is the larger one of two Welch tests, against -margin and against +margin.
+
+    All but the difference are nan if one system has fewer than two runs.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     difference = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2:
-        return Welch(difference, *[float("nan")] * 4)
+        return Difference(difference, np.nan)
     # All runs of a system are equal, so that there is no spread to measure the difference by.
     if a.std() == b.std() == 0:
-        return Welch(difference, difference, difference, float(difference == 0), float(abs(difference) >= margin))
+        p, equal_p = float(difference == 0), float(abs(difference) >= margin)
+        return Difference(difference, p, difference, difference, equal_p)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the runs of one system are equal, which is no error
         test = scipy.stats.ttest_ind(a, b, equal_var=False)
         interval = test.confidence_interval(0.95)
         above = scipy.stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
         below = scipy.stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
-    return Welch(difference, float(interval.low), float(interval.high), float(test.pvalue), float(max(above, below)))
+    return Difference(difference, float(test.pvalue), *map(float, (*interval, max(above, below))))
 
 
 def mean_of_runs(values: ArrayLike) -> tuple[float, float, float]:
@@ -94,14 +97,6 @@ def split_tests(scores: ArrayLike) -> list[float]:
     return found
 
 
-@dataclass(frozen=True)
-class Difference:
-    """difference: of the scores in points, first minus second; p: two-sided."""
-
-    difference: float
-    p: float
-
-
 def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Difference:
     """Test one parser against one parser over sentences, by approximate randomisation (Noreen 1989).
 
@@ -121,14 +116,13 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 2 or a.shape[1] != 3 or not len(a):
         raise ValueError(f"counts of the same sentences are needed, [N, 3] each, not {a.shape} and {b.shape}")
-    delta = a - b
-
-    def exchanged(swaps: np.ndarray) -> np.ndarray:
-        moved = swaps.astype(np.float64) @ delta
-        return f1_of_sums(a.sum(0) - moved) - f1_of_sums(b.sum(0) + moved)
-
     observed = f1_of_sums(a.sum(0)) - f1_of_sums(b.sum(0))
-    return Difference(float(observed), _share(exchanged, observed, len(a), rounds, seed))
+    rng, reached = np.random.default_rng(seed), 0
+    for start in range(0, rounds, 1000):  # in pieces, to save memory
+        moved = rng.integers(0, 2, (min(1000, rounds - start), len(a))).astype(np.float64) @ (a - b)
+        exchanged = f1_of_sums(a.sum(0) - moved) - f1_of_sums(b.sum(0) + moved)
+        reached += int((np.abs(exchanged) >= abs(observed) - 1e-9).sum())
+    return Difference(float(observed), (reached + 1) / (rounds + 1))
 
 
 def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], score: str) -> Difference:
@@ -141,45 +135,22 @@ def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], sc
     return f1_test(*sides)
 
 
-@dataclass(frozen=True)
-class Paired:
-    """difference: mean of first - second, low to high its 95% interval by t; p of the t-test, and of `rounds` random signs."""
+def paired_test(first: ArrayLike, second: ArrayLike) -> Difference:
+    """Test two measurements of the same examples, [N] each, by t. Pairs with a nan are left out.
 
-    difference: float
-    low: float
-    high: float
-    t_p: float
-    permutation_p: float
-
-
-def paired_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int = 0) -> Paired:
-    """Test two measurements of the same examples, [N] each. Pairs with a nan are left out.
-
-    If all differences are equal, a t-test has no spread to measure them by: p is then 1 if they are 0, and 0 if not. Raises
-    ValueError for other shapes, or fewer than two pairs.
+    If all differences are equal, a t-test has no spread to measure them by: p is then 1 if they are 0, and 0 if not. With fewer
+    than two pairs it is nan, and so is the interval. Raises ValueError for other shapes.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise ValueError(f"measurements of the same examples are needed, not {a.shape} and {b.shape}")
     d = (a - b)[~np.isnan(a - b)]
-    if len(d) < 2:
-        raise ValueError(f"{len(d)} pairs: at least two are needed")
     mean, low, high = mean_of_runs(d)
+    if len(d) < 2:
+        return Difference(mean, np.nan)
     error = d.std(ddof=1) / np.sqrt(len(d))
     p = float(2 * scipy.stats.t.sf(abs(mean) / error, len(d) - 1)) if error > 0 else float(mean == 0)
-    return Paired(mean, low, high, p, _share(lambda swaps: (swaps * 2 - 1) @ d, d.sum(), len(d), rounds, seed))
-
-
-def _share(statistic: Callable, observed: float, n: int, rounds: int, seed: int) -> float:
-    """Return the share of random exchanges, the observed one among them, whose statistic is at least as far from 0.
-
-    statistic: [rounds, n] of 0 (keep) and 1 (exchange) -> [rounds].
-    """
-    rng, reached = np.random.default_rng(seed), 0
-    for start in range(0, rounds, 1000):  # in pieces, to save memory
-        swaps = rng.integers(0, 2, (min(1000, rounds - start), n))
-        reached += int((np.abs(statistic(swaps)) >= abs(observed) - 1e-9).sum())
-    return (reached + 1) / (rounds + 1)
+    return Difference(mean, p, low, high)
 
 
 def mean_interval(values: ArrayLike, per: ArrayLike | None = None) -> tuple[float, float, float]:

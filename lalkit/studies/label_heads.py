@@ -321,10 +321,7 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
         trained = scores.loc[(measure_, system, TRAINED)]
         common = {"measure": measure_, "runs": int(trained.notna().sum())}
         for what, changed in scores.loc[(measure_, system)].drop(index=TRAINED).iterrows():
-            found = {"difference": (trained - changed).mean()}
-            if common["runs"] > 1:
-                pairs = paired_test(trained.to_numpy(), changed.to_numpy(), rounds=1)
-                found |= {"low": pairs.low, "high": pairs.high, "p": pairs.t_p}
+            found = vars(paired_test(trained, changed))
             rows.append({"family": "control", "system": system, "what": what} | common | found)
         if system != systems[0]:
             found = vars(welch(scores.loc[(measure_, systems[0], TRAINED)].dropna(), trained.dropna(), MARGIN))

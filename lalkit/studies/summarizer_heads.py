@@ -193,7 +193,7 @@ def ablate_heads(model: Summarizer, documents: Sequence[Text], most: int) -> pd.
         test = paired_test(values.tolist(), rouge.tolist())
         rows.append(
             {"head": head, "mode": mode, "rouge1": values.mean(), "difference": test.difference, "low": test.low,
-             "high": test.high, "p": test.t_p, "same": sum(a == b for a, b in zip(complete, written)) / len(written)}
+             "high": test.high, "p": test.p, "same": sum(a == b for a, b in zip(complete, written)) / len(written)}
         )  # fmt: skip
     table = pd.DataFrame(rows)
     table.insert(7, "p_holm", holm(table["p"]))

@@ -32,7 +32,7 @@ def test_against_all_exchanges():
 
 def test_equal_and_very_different_systems():
     good = np.tile([9, 10, 10], (200, 1))
-    assert f1_test(good, good) == f1_test(good, good, seed=5) and f1_test(good, good).p == 1
+    assert f1_test(good, good).p == f1_test(good, good, seed=5).p == 1
     better = f1_test(good, np.tile([7, 10, 10], (200, 1)), rounds=999)
     assert better.difference == pytest.approx(20) and better.p == 0.001
 
@@ -47,24 +47,22 @@ def test_holm_as_in_the_textbook():
     assert holm([0.9, 0.8]).tolist() == [1, 1] and holm([]).tolist() == []
 
 
-def test_paired_differences_against_all_signs_and_scipy():
+def test_paired_differences_against_scipy():
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=9), rng.normal(0.4, size=9)
-    found = paired_test(a, b, rounds=20_000)
-    sums = [abs(np.dot(signs, a - b)) for signs in product([1, -1], repeat=9)]
-    assert found.permutation_p == pytest.approx(np.mean(np.array(sums) >= abs((a - b).sum()) - 1e-9), abs=0.01)
+    found = paired_test(a, b)
     theirs = stats.ttest_rel(a, b)
     interval = theirs.confidence_interval()
-    assert (found.t_p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
-    assert paired_test([*a, np.nan], [*b, 1.0]) == paired_test(a, b)
+    assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
+    assert paired_test([*a, np.nan], [*b, 1.0]).p == found.p
 
 
 def test_paired_differences_that_do_not_vary():
-    assert paired_test([1, 2, 3], [1, 2, 3]).t_p == 1 == paired_test([1, 2, 3], [1, 2, 3]).permutation_p
-    shifted = paired_test([1.0] * 20, [0.0] * 20, rounds=999)
-    assert shifted.t_p == 0 and shifted.permutation_p < 0.01 and shifted.low == shifted.high == 1
-    with pytest.raises(ValueError, match="at least two"):
-        paired_test([1.0, np.nan], [0.0, 1.0])
+    assert paired_test([1, 2, 3], [1, 2, 3]).p == 1
+    shifted = paired_test([1.0] * 20, [0.0] * 20)
+    assert shifted.p == 0 and shifted.low == shifted.high == 1
+    one = paired_test([1.0, np.nan], [0.0, 1.0])
+    assert one.difference == 1 and np.isnan([one.p, one.low, one.high]).all()
     with pytest.raises(ValueError, match="same examples"):
         paired_test([1.0, 2.0], [0.0])
 
