@@ -55,10 +55,6 @@ class Card:
     folder: Path
     facts: dict
 
-    @property
-    def name(self) -> str:
-        return self.folder.name
-
 
 def folders() -> list[Path]:
     """Return the folders in which a name is looked up, in this order: lalkit's own, then those of installed wheels."""
