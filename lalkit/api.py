@@ -452,11 +452,6 @@ class Parser:
         """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
         self.model, self.profile = model, profile
 
-    def __call__(self, texts: Any, form: Form = "raw", **options) -> Any:
-        """Parse one sentence or many: a ParseResult for a text, a list of them for a list. options: those of `parse_all`."""
-        one = isinstance(texts, str | Sentence)
-        return self.parse(texts, form, **options) if one else self.parse_all(texts, form, **options)
-
     @property
     def facts(self) -> dict[str, str]:
         """What is known of the parser: name, task, layer, label heads, treebank, and scores on its dev part.

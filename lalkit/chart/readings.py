@@ -112,7 +112,8 @@ def k_best(scores: Scores, k: int) -> list[JointTree]:
         spans, heads, gaps, possible = _unwind(*scores, chart, node, ranks)
         if not possible:
             break  # the constraints leave no tree
-        trees.append(_tree(scores, spans, heads))
+        rows = list(map(tuple, spans.tolist()))
+        trees.append(JointTree(tree_score(scores, rows, heads), rows, heads))
         ranks = np.append(ranks, np.zeros(len(gaps) - len(ranks), np.int64))
         for other in place + np.argsort(gaps[place:], kind="stable")[: k - len(trees)]:  # the others come too late
             if gaps[other] < np.inf:
@@ -164,11 +165,6 @@ def tree_score(scores: Scores, spans, heads) -> float:
     """Return the sum of the weighted scores of a tree, rounded once, so that it does not depend on an order."""
     labels, arcs = [scores.labels[i, j, k] for i, j, k, _ in spans], [scores.arcs[d, h] for d, h in enumerate(heads)]
     return math.fsum(labels + arcs)
-
-
-def _tree(scores: Scores, spans: np.ndarray, heads: np.ndarray) -> JointTree:
-    rows = list(map(tuple, spans.tolist()))
-    return JointTree(tree_score(scores, rows, heads.tolist()), rows, heads)
 
 
 @compiled

@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -253,10 +252,19 @@ def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop 
 
     Example: lalkit data check sample
     """
+    from lalkit.errors import CorpusError
     from lalkit.treebank.check import check
+    from lalkit.treebank.corpora import SPLITS, load
 
-    clean = True
-    for split, corpus in _splits(options.read_as(name, heads, drop_tags)):
+    clean, missing, treebank = True, [], options.read_as(name, heads, drop_tags)
+    splits = [""] if os.path.isfile(name.partition("@")[0]) else SPLITS
+    for split in splits:
+        try:
+            corpus = load(treebank, split, lenient=True)
+        except CorpusError as error:
+            logger.info("%s: %s", split, error.problem)
+            missing.append(error)
+            continue
         errors = check(corpus)
         for note in corpus.notes:
             print(note)
@@ -267,20 +275,6 @@ def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop 
         problems = len(corpus.problems)
         counts = f"{len(corpus)} sentences read, {problems} problems, {len(errors) - problems} without a joint form"
         print(f"{name} {split}".rstrip() + f": {counts}")
-    raise typer.Exit(0 if clean else 1)
-
-
-def _splits(name: str) -> Iterator[tuple]:
-    """Yield (split, corpus) for every split, of which one must be there; of one file, ("", corpus)."""
-    from lalkit.errors import CorpusError
-    from lalkit.treebank.corpora import SPLITS, load
-
-    missing, splits = [], [""] if os.path.isfile(name.partition("@")[0]) else SPLITS
-    for split in splits:
-        try:
-            yield split, load(name, split, lenient=True)
-        except CorpusError as error:
-            missing.append(error)
-            logger.info("%s: %s", split, error.problem)
     if len(missing) == len(splits):
         raise missing[0]
+    raise typer.Exit(0 if clean else 1)

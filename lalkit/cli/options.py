@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, TextIO, get_args, get_origin, get_ty
 
 import typer
 from typer.core import TyperGroup
-from typer.models import OptionInfo
 
 from lalkit.config import MOST_THREADS
 from lalkit.errors import ParameterError, safe, whole_number
@@ -53,12 +52,11 @@ def group(name: str, help: str, **options) -> typer.Typer:
     return made
 
 
-def command(group: typer.Typer = app, name: str | None = None, headings: dict[str, tuple] | None = None) -> Callable:
+def command(group: typer.Typer = app, name: str | None = None) -> Callable:
     """Add a function to a group of commands. The help of its options is the `Args:` section at the end of its docstring.
 
     A parameter without a default becomes an argument, any other an option. A flag has no opposite: there is --resume, but
-    no --no-resume. headings: for a help with headings, the options under each. Under `python -OO` there are no docstrings, and
-    the help has no texts.
+    no --no-resume. Under `python -OO` there are no docstrings, and the help has no texts.
     """
 
     def add(function: Callable) -> Callable:
@@ -74,8 +72,6 @@ def command(group: typer.Typer = app, name: str | None = None, headings: dict[st
                 info = typer.Argument() if parameter.default is inspect.Parameter.empty else typer.Option(*flag)
             info = copy(info)
             info.help = info.help or texts.get(name_)
-            if headings and isinstance(info, OptionInfo):
-                info.rich_help_panel = next(heading for heading, names in headings.items() if name_ in names)
             hints[name_] = Annotated[kind, info]
         function.__annotations__ = hints
         group.command(name)(on_terminal(function))

@@ -147,15 +147,7 @@ def evaluate(
             print(table.to_string(index=False, float_format="%.2f"))
 
 
-HEADINGS = {
-    "What is read": ("model", "form"),
-    "What is written": ("to", "out", "confidence", "replace"),
-    "For one typed sentence": ("require", "forbid", "alternatives", "attach"),
-    "How it is computed": ("device", "workers", "cluster", "precision"),
-}
-
-
-@command(headings=HEADINGS)
+@command()
 def parse(
     text: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
     model: options.Model = "default",

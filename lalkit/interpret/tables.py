@@ -327,24 +327,16 @@ def interval(resampled: np.ndarray) -> np.ndarray:
 
 
 def _led(contributions: Contributions, norm: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; the resampled weights."""
-    sentence, weights = _resampled(contributions)
-    names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
-    led = np.zeros((weights.shape[1], len(names), contributions.heads), dtype=np.float32)
-    known = np.isfinite(contributions.by(norm)).all(1)  # no head leads a span whose label the parser does not know
-    np.add.at(led, (sentence[known], index[known], contributions.top(norm)[known]), 1)
-    return names.tolist(), led, weights
-
-
-def _resampled(contributions: Contributions) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sentence of every span, numbered without gaps, and how often each sentence is drawn: [rounds, sentences].
-
-    The seed of the draws is always the same, so that a table can be made again.
-    """
+    """Return the labels; [sentences, labels, heads], how many spans of the label the head leads; [rounds, sentences], how often
+    each sentence is drawn."""
     _, sentence = np.unique(contributions.spans["sentence"].to_numpy(), return_inverse=True)
     count = int(sentence.max()) + 1
-    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=ROUNDS)
-    return sentence, draws.astype(np.float32)
+    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=ROUNDS)  # always the same
+    names, index = np.unique(contributions.spans["label"].to_numpy(str), return_inverse=True)
+    led = np.zeros((count, len(names), contributions.heads), dtype=np.float32)
+    known = np.isfinite(contributions.by(norm)).all(1)  # no head leads a span whose label the parser does not know
+    np.add.at(led, (sentence[known], index[known], contributions.top(norm)[known]), 1)
+    return names.tolist(), led, draws.astype(np.float32)
 
 
 def _shares(columns: dict, counts: np.ndarray, everything: np.ndarray, weights: np.ndarray) -> pd.DataFrame:

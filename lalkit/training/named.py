@@ -8,7 +8,6 @@ then among the installed wheels lalkit_models_NAME, which tools/ship.py makes.
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os.path import isdir
@@ -25,7 +24,6 @@ DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is 
 LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
-# Our names of licences -> those of the hub. Any other is "other", with its name.
 WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of lalkit; in a checkout, tools/ship.py makes it)"
 
 
@@ -54,10 +52,6 @@ class Card:
 
     folder: Path
     facts: dict
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
 
 
 def folders() -> list[Path]:
@@ -98,10 +92,16 @@ def find(name: str | Path, **hub) -> Path:
     if str(name).startswith(HUB):
         import huggingface_hub
 
-        with _hub_errors(str(name), "downloaded"):
+        try:
             repository = str(name).removeprefix(HUB)
-            place = Path(checked(huggingface_hub.snapshot_download)(repository, allow_patterns=HUB_FILES, **hub))
-        return read_card(place).folder
+            place = checked(huggingface_hub.snapshot_download)(repository, allow_patterns=HUB_FILES, **hub)
+        except ParameterError:
+            raise
+        except Exception as error:
+            problem = f"cannot be downloaded ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
+            remedy = "Check the name and the network (`hf auth login` for your own repositories), or use a folder."
+            raise ModelError(problem, where=str(name), remedy=remedy) from None
+        return read_card(Path(place)).folder
     if hub:
         problem = f"{' and '.join(hub)} cannot be given: the parser is not on the hub"
         raise ParameterError(problem, where=str(name), remedy=f"Leave them out, or name the parser {HUB}owner/name.")
@@ -113,19 +113,6 @@ def find(name: str | Path, **hub) -> Path:
     advice = f"Give a folder of `lalkit train`, hf:owner/name, or one of these names: {', '.join(here) or 'none'}."
     remedy = f"{near}{advice} To get another parser of lalkit: {WHEEL.format('NAME')}"
     raise ModelError("no parser here, and none is shipped under this name", where=str(name), remedy=remedy)
-
-
-@contextmanager
-def _hub_errors(where: str, done: str):
-    """Turn every error of the hub into one ModelError."""
-    try:
-        yield
-    except ParameterError:
-        raise
-    except Exception as error:
-        problem = f"cannot be {done} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
-        remedy = "Check the name and the network (`hf auth login` for your own repositories), or use a folder."
-        raise ModelError(problem, where=where, remedy=remedy) from None
 
 
 def read_card(folder: Path) -> Card:

@@ -196,11 +196,23 @@ class Part(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How the files of a treebank are read: the task, the head rules, and the tags and words to leave out."""
+    """How the files of a treebank are read.
+
+    task: whose layers are read. heads: the head rules; None: derive nothing. drop: tags and words to leave out. genres: of GUM,
+    with commas; empty for all. unwrap: labels of layout brackets, see `brackets.clean`. free_arcs: see `Sentence`; arcs of
+    Universal Dependencies are free. plain: see `brackets.scan_trees`.
+    """
 
     task: str = "joint"
-    heads: Heads = HEADS
+    heads: Heads | None = HEADS
     drop: Collection[str] = ()
+    genres: str = ""
+    unwrap: tuple[str, ...] = ()
+    free_arcs: bool = False
+    plain: bool = True
+
+
+READING = Reading()
 
 
 def parts_of(treebank: str, task: str = "joint") -> list[Part]:
@@ -242,13 +254,7 @@ def layers_of(sentences: Iterable[Sentence], task: str) -> list[Sentence]:
 
 
 def build(
-    tree: Node,
-    gold: conllu.Dependencies | None = None,
-    id: str = "",
-    unwrap: tuple[str, ...] = (),
-    rules: Heads | None = HEADS,
-    place: str = "",
-    free_arcs: bool = False,
+    tree: Node, gold: conllu.Dependencies | None = None, id: str = "", place: str = "", reading: Reading = READING
 ) -> Sentence:
     """Build one sentence from its tree and, if there are any, its dependencies.
 
@@ -257,15 +263,13 @@ def build(
         gold: dependencies over the same words. Without them, head rules give heads and arc labels; if only their arc labels are
             missing, head rules give these.
         id: the id of the sentence.
-        unwrap: labels of layout brackets, see `brackets.clean`.
-        rules: the head rules; None: derive nothing.
         place: the file and line of the tree.
-        free_arcs: see `Sentence`.
+        reading: its head rules, unwrap and free_arcs count.
 
     Raises:
         TreebankError: the words differ, or the sentence is not well-formed.
     """
-    cleaned = brackets.clean(tree, unwrap)
+    cleaned, rules = brackets.clean(tree, reading.unwrap), reading.heads
     sentence = brackets.tree_to_sentence(cleaned, id)
     # Where gold has the heads, rules only name the arcs: their guesses do not count.
     derive = Heads(rules.rules) if rules and gold else rules
@@ -279,7 +283,7 @@ def build(
             labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]
     layers: dict[str, Any] = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
     layers["rows"] = gold.rows if gold else ()
-    return replace(sentence, place=place, free_arcs=free_arcs, **layers)
+    return replace(sentence, place=place, free_arcs=reading.free_arcs, **layers)
 
 
 def _check_same_words(sentence: Sentence, gold: conllu.Dependencies) -> None:
@@ -297,19 +301,10 @@ def _one_name(word: str) -> str:
     return '"' if word in ("``", "''") else escape_brackets(brackets.unescape(word))
 
 
-def read_files(
-    trees: Path | None,
-    gold: Path | None,
-    prefix: str,
-    reading: Reading,
-    unwrap: tuple[str, ...] = (),
-    free_arcs: bool = False,
-    plain: bool = True,
-) -> Sentences:
+def read_files(trees: Path | None, gold: Path | None, prefix: str, reading: Reading) -> Sentences:
     """Yield the sentences of a file of trees, of a file of dependencies, or of both for the same sentences.
 
-    Ids begin with the prefix, unless gold has its own. unwrap, free_arcs: see `build`; arcs of Universal Dependencies are free.
-    plain: see `brackets.scan_trees`.
+    Ids begin with the prefix, unless gold has its own.
     """
     both, arcs = reading.task != "constituents", list[Any]()
     if gold and (both or not trees):
@@ -318,9 +313,10 @@ def read_files(
         arcs = list(conllu.scan_conll(check_format(brackets.read_text(gold), gold, trees=False), str(gold)))
     items: list = [(getattr(item, "line", 0), None) for item in arcs]
     if trees:
-        items = list(brackets.scan_trees(_text(trees), str(trees), plain))
+        items = list(brackets.scan_trees(_text(trees), str(trees), reading.plain))
         read = (item for item in arcs if isinstance(item, conllu.Dependencies))
-        free_arcs |= conllu.is_universal(label for item in read for label in item.labels or ())
+        free_arcs = reading.free_arcs or conllu.is_universal(label for item in read for label in item.labels or ())
+        reading = reading._replace(free_arcs=free_arcs, heads=reading.heads if both else None)
         arcs = arcs if gold and both else [None] * len(items)
     if not items and not arcs:
         yield TreebankError("is empty", "Write at least one sentence into it.", where=str(trees or gold))
@@ -334,7 +330,7 @@ def read_files(
             if tree is None:
                 yield _of_dependencies(given, id, place)
             elif not reading.drop or (tree := brackets.drop_empty(tree, reading.drop)):
-                yield build(tree, given, id, unwrap, reading.heads if both else None, place, free_arcs)
+                yield build(tree, given, id, place, reading)
         except TreebankError as error:
             yield error if error in (tree, given) else error.at(place)
     if len(arcs) != len(items):
@@ -357,12 +353,12 @@ def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence
     """Return a sentence as Universal Dependencies have it: without constituents, unless a comment has their tree."""
     sentence = Sentence(item.words, item.tags, None, item.heads, item.labels, id, place, True, item.upos)
     if tree := item.comments.get(conllu.CONSTITUENCY):
-        spans = build(brackets.parse_tree(tree), item, id, (), None, place, True).constituents
+        spans = build(brackets.parse_tree(tree), item, id, place, Reading(heads=None, free_arcs=True)).constituents
         sentence = replace(sentence, constituents=spans)
     return with_text(replace(sentence, rows=item.rows), item.comments.get("text"))
 
 
-def read_file(file: Path, reading: Reading = Reading()) -> Sentences:  # noqa: B008
+def read_file(file: Path, reading: Reading = READING) -> Sentences:
     """Yield the sentences of one file: of dependencies if its name ends with .conllu or .conll, else of trees."""
     pair: tuple = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
     return read_files(*pair, in_utf8(file.stem), reading)
@@ -371,7 +367,7 @@ def read_file(file: Path, reading: Reading = Reading()) -> Sentences:  # noqa: B
 # ---------------------------------------------------------------------------------------------------- named treebanks
 
 
-def _read_folder(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
+def _read_folder(folder: Path, split: str, reading: Reading) -> Sentences:
     trees, dependencies = folder / f"{split}.trees", folder / f"{split}.conllu"
     if not dependencies.exists():  # the names of Universal Dependencies: en_ewt-ud-train.conllu
         candidates = sorted(folder.glob(f"*-{split}.conllu"))
@@ -397,44 +393,44 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
         raise CorpusError(problem, "Delete it and fetch it again.", where=where) from None
 
 
-def _ptb_sample(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
+def _ptb_sample(folder: Path, split: str, reading: Reading) -> Sentences:
     # Its words keep their backslashes (1\\/2): the shipped parsers learned them, and their cards count them.
     first, last = {"train": (1, 160), "dev": (161, 179), "test": (180, 199)}[split]
     trees, dependencies = _of_nltk(folder, "treebank"), _of_nltk(folder, "dependency_treebank")
     for name in (f"wsj_{number:04d}" for number in range(first, last + 1)):
         pair = trees / "combined" / f"{name}.mrg", dependencies / f"{name}.dp"
-        yield from read_files(*pair, name, reading, plain=False)
+        yield from read_files(*pair, name, reading._replace(plain=False))
 
 
-def _craft(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
+def _craft(folder: Path, split: str, reading: Reading) -> Sentences:
     """Yield the sentences of articles. Some brackets over a whole line are layout, and not syntax."""
     annotation = folder / "structural-annotation"
     for article in brackets.read_text(folder / "articles" / "ids" / f"craft-ids-{split}.txt").split():
         trees = annotation / "treebank" / "penn" / f"{article}.tree"
         gold = annotation / "dependency" / "conllx" / f"{article}.conll"
-        yield from read_files(trees, gold, article, reading, unwrap=("TITLE", "HEADING", "CAPTION"))
+        yield from read_files(trees, gold, article, reading._replace(unwrap=("TITLE", "HEADING", "CAPTION")))
 
 
-def _gum(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
-    """Yield the documents of some genres, by the corpus's own parts. genres: with commas; empty for all."""
+def _gum(folder: Path, split: str, reading: Reading) -> Sentences:
+    """Yield the documents of some genres, by the corpus's own parts."""
     rows = [line.split("\t") for line in brackets.read_text(folder / "splits.tsv").splitlines()[1:]]
     for number, row in enumerate(rows, 2):
         if len(row) != 2 or not re.fullmatch("[^_/]+_[^_/]+_[^/]+", row[0]) or row[1] not in SPLITS:
             place, remedy = f"{folder}/splits.tsv, line {number}", "A line is GUM_GENRE_NAME, a tab, and the part."
             raise TreebankError(f"{row} is not a document and its part", remedy, where=place)
     known = sorted({document.split("_")[1] for document, _ in rows})  # GUM_GENRE_name
-    chosen = genres.split(",") if genres else known
+    chosen = reading.genres.split(",") if reading.genres else known
     if unknown := sorted(set(chosen) - set(known)):
         remedy = f"Its genres are {', '.join(known)}; for a folder write ./gum/..."
         raise CorpusError(f"gum has no genre {unknown[0]!r}", remedy=remedy)
     for document, part in rows:
         if part == split and document.split("_")[1] in chosen:
             trees, gold = folder / "const" / f"{document}.ptb", folder / "dep" / f"{document}.conllu"
-            for item in read_files(trees, gold, document, reading, free_arcs=True):
+            for item in read_files(trees, gold, document, reading._replace(free_arcs=True)):
                 yield penn_form(item) if isinstance(item, Sentence) else item
 
 
-def _sinica(folder: Path, split: str, reading: Reading, genres: str) -> Sentences:
+def _sinica(folder: Path, split: str, reading: Reading) -> Sentences:
     file = _of_nltk(folder, "sinica_treebank") / "parsed"
     return brackets.read_sinica(brackets.read_text(file), split, str(file))
 
@@ -469,7 +465,7 @@ def _licensed(name: str, folder: Path) -> dict[str, list[Sentence | TreebankErro
     for number, file in found:
         for split, ranges in numbers.items():
             if any(first <= number <= last for first, last in ranges):
-                items[split] += read_files(file, None, file.stem, Reading())
+                items[split] += read_files(file, None, file.stem, READING)
     return items
 
 
@@ -518,7 +514,7 @@ class Corpus(NamedTuple):
 
     home: str
     needs: tuple[str, ...]
-    read: Callable[[Path, str, Reading, str], Sentences] = _read_folder
+    read: Callable[[Path, str, Reading], Sentences] = _read_folder
     splits: tuple[str, ...] = SPLITS
 
 
@@ -540,7 +536,7 @@ def _read(name: str, folder: Path, split: str, reading: Reading) -> Sentences:
     corpus = CORPORA.get(base, Corpus("", ()))
     if split not in corpus.splits:
         raise CorpusError(f"{name} has no {split} part here", remedy="Use train and dev; dev is not used for training.")
-    return corpus.read(folder, split, reading, genres)
+    return corpus.read(folder, split, reading._replace(genres=genres))
 
 
 def _base_and_genres(name: str) -> tuple[str, str]:

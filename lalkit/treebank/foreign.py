@@ -27,11 +27,17 @@ BRACKETED = re.compile(r"\([^\s()]+\s+\([^\s()]+\)\s*\)")
 LEAF = re.compile(r"\([^\s()]+\s+[^\s()]+\)")
 IN_BRACKETS = r"Remove these: sed -E 's/\(([^ ()]+) \(([^ ()]+)\)\)/(\1 \2)/g' FILE > NEW"
 NO_FORMS = "Add the words first: such a corpus comes with a program that takes them from their source."
-NOTES = frozenset({"ID", "CODE", "META", "METADATA"})  # tags of IcePaHC and the parsed corpora of historical English
-LEAST = 0.03  # of the words are such notes; of MASC, 1 %
-WITH_LEMMA = re.compile(r"[^\W\d_]+-[^\W\d_]+")
-STRANGE = re.compile(r"[@^*+<>_#~]")  # in a label: it was changed by another program
-CUT = r"Cut them: sed -E 's/(\([^][ ()@^*+<>_#~]+)[@^*+<>_#~][^ ()]*/\1/g' FILE > NEW"
+NOTES = re.compile("ID|CODE|META|METADATA")  # tags of IcePaHC and the parsed corpora of historical English
+STRANGE = re.compile(r".*[@^*+<>_#~].*")  # a label that another program has changed
+# Annotation: in what it is seen, its look, the least share of the words (of MASC, 1 % are notes), the problem, what to do.
+LOOKS = [
+    ("tags", NOTES, 0.03, "words are numbers and notes of the editors", "Leave them out: --drop-tags {}"),
+    ("words", TRACE, 0.005, "words are traces and other empty elements", "Leave them out: --drop-tags traces"),
+    ("words", re.compile(r"[^\W\d_]+-[^\W\d_]+"), 0.3, "words have their lemma after a hyphen",
+     "Cut it: sed 's/-[^- ()]*)/)/g' FILE > NEW"),
+    ("labels", STRANGE, 0, "constituents have labels of another program",
+     r"Cut them: sed -E 's/(\([^][ ()@^*+<>_#~]+)[@^*+<>_#~][^ ()]*/\1/g' FILE > NEW"),
+]  # fmt: skip
 
 
 def check_format(text: str, place: Any, trees: bool) -> str:
@@ -58,26 +64,14 @@ def check_format(text: str, place: Any, trees: bool) -> str:
 def annotation(sentences: Sequence[Sentence]) -> Iterator[TreebankError]:
     """Yield what is annotation of another program in a treebank of trees: how much there is, and what to do."""
     trees = [sentence for sentence in sentences if sentence.constituents and sentence.tags]
-    words = Counter(pair for sentence in trees for pair in zip(sentence.tags or (), sentence.words))
-    labels = Counter(part for s in trees for span in s.constituents or () for part in span.label.split(UNARY))
-    notes, traces, lemmas, strange = Counter(), Counter(), Counter(), Counter()
-    for (tag, word), count in words.items():
-        notes[tag] += count * (tag in NOTES)
-        traces[word] += count * bool(TRACE.fullmatch(word))
-        lemmas[word] += count * bool(WITH_LEMMA.fullmatch(word))
-    for label, count in labels.items():
-        strange[label] += count * bool(STRANGE.search(label))
-    if notes.total() > LEAST * words.total():
-        tags = ",".join(sorted(+notes))
-        yield _note(notes, "words are numbers and notes of the editors", f"Leave them out: --drop-tags {tags}")
-    if sum(count for word, count in traces.items() if word.strip("0*-123456789")) > 0.005 * words.total():
-        yield _note(traces, "words are traces and other empty elements", "Leave them out: --drop-tags traces")
-    if lemmas.total() > 0.3 * words.total():
-        yield _note(lemmas, "words have their lemma after a hyphen", "Cut it: sed 's/-[^- ()]*)/)/g' FILE > NEW")
-    if +strange:
-        yield _note(strange, "constituents have labels of another program", CUT)
-
-
-def _note(counts: Counter, problem: str, remedy: str) -> TreebankError:
-    some = " ".join(name for name, _ in (+counts).most_common(3))
-    return TreebankError(f"{counts.total():,} {problem}: {some}", remedy)
+    counts = {
+        "tags": Counter(tag for s in trees for tag in s.tags or ()),
+        "words": Counter(word for s in trees for word in s.words),
+        "labels": Counter(part for s in trees for span in s.constituents or () for part in span.label.split(UNARY)),
+    }
+    for kind, look, share, problem, remedy in LOOKS:
+        seen = Counter({name: count for name, count in counts[kind].items() if look.fullmatch(name)})
+        sure = sum(count for name, count in seen.items() if name.strip("0*-123456789"))  # 0 and * are words, too
+        if sure > share * counts["words"].total():
+            some = " ".join(name for name, _ in seen.most_common(3))
+            yield TreebankError(f"{seen.total():,} {problem}: {some}", remedy.format(",".join(sorted(seen))))

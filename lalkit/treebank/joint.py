@@ -110,7 +110,6 @@ def from_joint(
     tags: tuple[str, ...] | None = None,
     arc_labels: tuple[str, ...] | None = None,
     id: str = "",
-    upos: tuple[str, ...] | None = None,
 ) -> Sentence:
     """Return the sentence of joint spans and heads, without <H>. Raises TreebankError if they are not trees.
 
@@ -121,7 +120,6 @@ def from_joint(
         tags: the tag of each word, or None.
         arc_labels: the label of each arc, or None.
         id: the id of the sentence.
-        upos: the universal part of speech of each word, or None.
     """
     constituents = tuple(Span(start, end, label) for start, end, label, _ in spans if label != GROUP)
-    return Sentence(words, tags, constituents, tuple(heads), arc_labels, id, upos=upos)
+    return Sentence(words, tags, constituents, tuple(heads), arc_labels, id)
