@@ -234,20 +234,44 @@ def _content(chart, i, j, out):
         return
     for h in range(i, j):
         out[h] = chart[i, i + 1, h] + chart[i + 1, j, h]
-    for k in range(i + 2, j):
-        left, right = chart[i, k], chart[k, j]
+    k = i + 2
+    while k + 3 < j:  # four splits at a time read and write `out` a quarter as often; no branches, so it vectorises
+        left0, left1, left2, left3 = chart[i, k], chart[i, k + 1], chart[i, k + 2], chart[i, k + 3]
+        right0, right1, right2, right3 = chart[k, j], chart[k + 1, j], chart[k + 2, j], chart[k + 3, j]
         for h in range(i, j):
-            out[h] = max(out[h], left[h] + right[h])
+            a = max(left0[h] + right0[h], left1[h] + right1[h])
+            b = max(left2[h] + right2[h], left3[h] + right3[h])
+            out[h] = max(out[h], max(a, b))
+        k += 4
+    while k < j:
+        left0, right0 = chart[i, k], chart[k, j]
+        for h in range(i, j):
+            out[h] = max(out[h], left0[h] + right0[h])
+        k += 1
 
 
 @compiled
 def _attached(content, obligatory, rows, i, j, out):
     """Write out[h] = max_d ((U[i, j, d] + obligatory) + arc(d, h)) over d in i..j-1, for every head h."""
-    out[:] = -np.inf
-    for d in range(i, j):
-        score, row = content[d] + obligatory, rows[d]
-        for h in range(rows.shape[0]):
-            out[h] = max(out[h], score + row[h])
+    n = rows.shape[0]
+    first, row0 = content[i] + obligatory, rows[i]
+    for h in range(n):
+        out[h] = first + row0[h]
+    d = i + 1
+    while d + 3 < j:
+        first, second = content[d] + obligatory, content[d + 1] + obligatory
+        third, fourth = content[d + 2] + obligatory, content[d + 3] + obligatory
+        row0, row1, row2, row3 = rows[d], rows[d + 1], rows[d + 2], rows[d + 3]
+        for h in range(n):
+            a = max(first + row0[h], second + row1[h])
+            b = max(third + row2[h], fourth + row3[h])
+            out[h] = max(out[h], max(a, b))
+        d += 4
+    while d < j:
+        first, row0 = content[d] + obligatory, rows[d]
+        for h in range(n):
+            out[h] = max(out[h], first + row0[h])
+        d += 1
 
 
 @compiled
