@@ -2,8 +2,7 @@
 
 Erasure: how many words must go, in the order of the weights, before the decision changes (Serrano and Smith 2019)? Permutation:
 does it matter which word has which weight (Jain and Wallace 2019; Mohankumar et al. 2020, section 5.2)? Ablation: the outcome
-without attention. Focus: a head attends to one place. `ask` makes one table of these measures,
-`probe_all` adds those of the weights alone.
+without attention. Focus: a head attends to one place. `ask` makes one table of these measures.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import torch
 from torch import Tensor
 
 from lalkit.probes.view import AttentionView, Outcome, tidy
-from lalkit.probes.weights import entropy, isotropic, look_at
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
@@ -183,34 +181,3 @@ def ask(view: AttentionView, rounds: int = 100, **labels) -> pd.DataFrame:
     }
     tables = [tidy(value, "bu", name, view, base.unit_mask, **labels) for name, value in measures.items()]
     return pd.concat(tables, ignore_index=True)
-
-
-def probe_all(
-    view: AttentionView, rounds: int = 100, tags: Tensor | None = None, size: int = 0, **labels
-) -> pd.DataFrame:
-    """Return `look_at` and `ask` with two measures by which texts of any length can be compared.
-
-    They are entropy_share (of the largest entropy of that number of keys; nan for one key), and isotropic (the conicity of random
-    directions).
-    """
-    most = view.key_mask.sum(-1).double().log()
-    share = entropy(view.weights, view.query_mask) / most.where(most > 0, torch.nan)[:, None, None]
-    more = {"entropy_share": ("bhq", share), "isotropic": ("b", isotropic(view.key_mask))}
-    parts = [tidy(value, axes, name, view, **labels) for name, (axes, value) in more.items()]
-    return pd.concat([look_at(view, tags, size, **labels), ask(view, rounds, **labels), *parts], ignore_index=True)
-
-
-def overview(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each system: numbers of texts and heads, and the mean of every measure.
-
-    The mean is first over each text, then over texts, so that long texts count no more than short ones. nan is left out.
-    """
-    rows = []
-    for system, group in table.groupby("system", sort=False):
-        row = {"system": system, "texts": group["example"].nunique(), "heads": group["head"].nunique()}
-        for measure, values in group.groupby("measure", sort=False):
-            texts = values["example"].notna()
-            means = values[texts].groupby(["seed", "example"])["value"].mean() if texts.any() else values["value"]
-            row[measure] = means.mean()
-        rows.append(row)
-    return pd.DataFrame(rows)

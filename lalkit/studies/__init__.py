@@ -1,4 +1,4 @@
-"""Studies that train and measure systems with attention: LSTM classifiers, summarizers, and both beside parsers."""
+"""Studies that train and measure systems with attention: LSTM classifiers and summarizers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lalkit.errors import ParameterError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-STUDIES = {"classifiers": "classifiers", "summarizers": "summarizer_heads", "systems": "systems"}
+STUDIES = {"classifiers": "classifiers", "summarizers": "summarizer_heads"}
 
 
 def study(name: str, *args: Any, **options: Any) -> dict[str, DataFrame]:
@@ -19,9 +19,8 @@ def study(name: str, *args: Any, **options: Any) -> dict[str, DataFrame]:
     >>> lalkit.study("classifiers", ["subjectivity"], ["vanilla", "diversity"], [1], "runs/lstm")  # doctest: +SKIP
 
     Args:
-        name: classifiers (Mohankumar et al. 2020, lesson 16), summarizers (Baan et al. 2019, lesson 17) or systems (both and
-            parsers under the same probes, lesson 18).
-        args, options: see `study` in lalkit.studies.classifiers, lalkit.studies.summarizer_heads and lalkit.studies.systems.
+        name: classifiers (Mohankumar et al. 2020, lesson 16) or summarizers (Baan et al. 2019, lesson 17).
+        args, options: see `study` in lalkit.studies.classifiers and lalkit.studies.summarizer_heads.
 
     Raises: ParameterError for an unknown name, and what the study raises.
     """

@@ -25,7 +25,7 @@ from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.perturbation import ask, by_max_attention
-from lalkit.probes.rankings import Kept, agree, attribute, compact
+from lalkit.probes.rankings import agree, attribute
 from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
@@ -276,21 +276,6 @@ def from_words(model: Classifier, batch: Batch, through_attention: bool = True) 
         return torch.softmax(model.read(embedded, batch.mask[rows], through_attention).logits, dim=-1)[:, None]
 
     return function
-
-
-def by_words(model: Classifier, batch: Batch) -> Kept:
-    """Return the function for `removal`, which takes words out of the texts. Without any word, the context is zero."""
-    embedded, complete = model.words(batch.x), model(batch)
-    decision = complete.logits.argmax(-1, keepdim=True)
-    nothing = torch.softmax(model.output(torch.zeros_like(complete.states[:, 0])), dim=-1)
-
-    @torch.no_grad()
-    def p(kept: Tensor) -> Tensor:
-        some = kept.any(1, keepdim=True)
-        read = model.read(*compact(embedded, torch.where(some, kept, batch.mask)))
-        return torch.where(some, torch.softmax(read.logits, dim=-1), nothing).gather(1, decision)
-
-    return p
 
 
 # ---------------------------------------------------------------- measures

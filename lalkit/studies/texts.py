@@ -76,9 +76,6 @@ _PENN = {
     ".": ". , : `` '' # $ -LRB- -RRB- ( ) -NONE-",
 }  # fmt: skip
 OF_PENN = {penn: tag for tag, several in _PENN.items() for penn in several.split()}
-OF_UD = {tag: tag for tag in UNIVERSAL} | {
-    "PROPN": "NOUN", "AUX": "VERB", "PUNCT": ".", "SYM": ".", "PART": "PRT", "CCONJ": "CONJ", "SCONJ": "ADP",
-}  # fmt: skip
 
 
 def annotated(texts: Sequence[Text]) -> tuple[Text, ...]:
