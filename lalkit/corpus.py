@@ -14,7 +14,6 @@ import json
 import logging
 import multiprocessing
 import os
-import re
 import signal
 import stat
 import sys
@@ -26,7 +25,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast, get_args
 
@@ -48,7 +47,6 @@ from lalkit.treebank.text import Form, check_look, read_lines
 logger = logging.getLogger(__name__)
 
 To = Literal["ptb", "conllu", "json"]
-BLANK = re.compile(rb"\s*$")
 LOOKED_AT = 4_000  # bytes at the beginning of a file that show what it is
 LONGEST = 1_000_000  # bytes of a line; a longer one is not a sentence or paragraph, but another kind of file
 BATCHES, WORD = 10, 6  # a block has about 10 batches, with 6 bytes for each word
@@ -124,24 +122,21 @@ def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
     kind of file, and at the end of a file that has become shorter since it was opened.
     """
     lines, first, left = iter(text.raw), 1, text.size or 0
-    whole, head = form in ("text", "conllu"), []
-    while sum(map(len, head)) < LOOKED_AT and (raw := next(lines, None)) is not None:
-        head.append(raw)
-        if len(raw) > LONGEST:
-            break
-    if text.name != "argument":
-        check_look(b"".join(head)[:LOOKED_AT], form, text.name)
-    lines = chain(head, lines)
+    whole = form in ("text", "conllu")
     for number in count():
         block, length = [], 0
-        while (length < size or (whole and length < LONGEST and not BLANK.match(block[-1]))) and (
-            raw := next(lines, None)
-        ) is not None:
-            if len(raw) > LONGEST:
-                problem, where = f"a line of more than {LONGEST:,} bytes", f"{text.name}, line {first + len(block)}"
-                raise TreebankError(problem, where=where, remedy="Put one sentence on a line.")
+        while length < size or (whole and length < LONGEST and block[-1].strip()):
+            if (raw := next(lines, None)) is None:
+                break
             block.append(raw)
             length += max(1, len(raw))
+            if len(raw) > LONGEST:
+                break
+        if not number and text.name != "argument":
+            check_look(b"".join(block)[:LOOKED_AT], form, text.name)
+        if block and len(block[-1]) > LONGEST:
+            problem, where = f"a line of more than {LONGEST:,} bytes", f"{text.name}, line {first + len(block) - 1}"
+            raise TreebankError(problem, where=where, remedy="Put one sentence on a line.")
         if not block:
             if left > 0:
                 problem, where = f"became shorter while it was parsed: {left} bytes are missing", text.name

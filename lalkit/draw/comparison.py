@@ -39,10 +39,7 @@ class Comparison:
         columns |= {"text": [" ".join(s.words) for s in self.first], "f1": scores["f1"]}
         columns["uas"] = 100 * (scores["arcs_right"] / scores["arcs"]).astype(float)
         for name, sides in (("only_first", (self.first, self.second)), ("only_second", (self.second, self.first))):
-            only = [
-                sorted(_only(*pair), key=lambda item: (isinstance(item, ArcItem), item[::-1])) for pair in zip(*sides)
-            ]
-            columns[name] = [" ".join(map(str, items)) for items in only]
+            columns[name] = [" ".join(map(str, _only(*pair))) for pair in zip(*sides)]
         return pd.DataFrame(columns)
 
     @property
@@ -57,7 +54,7 @@ class Comparison:
         return self.table.to_html(max_rows=SHOWN)
 
 
-def _only(one: Sentence, other: Sentence) -> frozenset[Item]:
-    """Return the constituents and arcs that only the first of two sentences has."""
+def _only(one: Sentence, other: Sentence) -> list[Item]:
+    """Return the constituents, and then the arcs, that only the first of two sentences has."""
     first, second = (items_of(s.constituents or (), s.heads or ()) for s in (one, other))
-    return first - second
+    return sorted(first - second, key=lambda item: (isinstance(item, ArcItem), item[::-1]))

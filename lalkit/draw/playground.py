@@ -267,7 +267,9 @@ class TypedSentences:
         parts = split_sentences(values["text"]) if form == "raw" else []
         parts = parts or [values["text"]]
         text: Any = parts[whole_number("sentence", _number(values["sentence"]), 1, len(parts)) - 1]
-        check_length(text, form)
+        sentence = read_line(text, form)
+        if sentence is not None and len(sentence) > PAGE_WORDS:  # nobody would wait so long
+            raise ParameterError(f"the sentence has {len(sentence)} words", remedy=f"Give at most {PAGE_WORDS} words.")
         text = read_sentence(text, form, 1, self.parser.reader.hyphens) if form == "raw" else text
         lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}
         heads = [_number(head) for head in re.split(r"[;,\s]+", values["without"]) if head]
@@ -287,10 +289,3 @@ class TypedSentences:
 
 def _number(text: str) -> int | str:
     return int(text) if re.fullmatch("-?[0-9]{1,20}", text) else text
-
-
-def check_length(text: str, form: str) -> None:
-    """Raise ParameterError for a sentence that is too long to be parsed while someone waits."""
-    sentence = read_line(text, cast(Form, form))
-    if sentence is not None and len(sentence) > PAGE_WORDS:
-        raise ParameterError(f"the sentence has {len(sentence)} words", remedy=f"Give at most {PAGE_WORDS} words.")

@@ -110,7 +110,6 @@ class Evaluation:
     brackets: evalb.BracketTotals
     rows: pd.DataFrame
     has_trees: bool
-    has_labels: bool
     has_tags: bool
     other_arcs: str = ""
     other_tags: str = ""
@@ -220,7 +219,7 @@ def evaluate(
     columns = COLUMNS | {f"{name}_all": "Int64" for name in ARCS}
     table = pd.DataFrame(rows, columns=list(columns)).astype(columns)
     totals = evalb.BracketTotals.of(counts)
-    return Evaluation(totals, table, has["constituents"], has["arc_labels"], has_tags, other, other_tags)
+    return Evaluation(totals, table, has["constituents"], has_tags, other, other_tags)
 
 
 def other_arc_labels(
@@ -329,7 +328,7 @@ def by_length(evaluation: Evaluation, lengths: Sequence[int] = LENGTHS) -> pd.Da
                 "sentences": len(group),
                 "f1": percent(2 * sums.matched, sums.gold + sums.predicted) if evaluation.has_trees else None,
                 "uas": percent(sums.arcs_right, sums.arcs) if table.arcs.notna().any() else None,
-                "las": percent(sums.labels_right, sums.arcs) if evaluation.has_labels else None,
+                "las": percent(sums.labels_right, sums.arcs) if table.labels_right.notna().any() else None,
             })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -19,7 +19,6 @@ from lalkit.probes.view import AttentionView, Outcome, tidy
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
-BINS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # What a head attended to is at zero, or at a given mean; or it attends to all alike
 MODES = ("context", "mean", "uniform")
 
@@ -122,19 +121,6 @@ def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generato
     sorted_first = view.weights.gather(-1, source).expand(size, b, h, q, t)
     moved = sorted_first.gather(-1, torch.from_numpy(places).to(order.device))
     return torch.empty_like(moved).scatter_(-1, source.expand_as(moved), moved)
-
-
-def by_max_attention(table: pd.DataFrame, by: Sequence[str] = ("system",)) -> pd.DataFrame:
-    """Figure 4: group texts by their largest weight, in quarters of [0, 1]. Return n, median and quartiles of tvd.
-
-    A bin without texts has nan. Texts of one word are left out. table: max_attention, length, tvd, and the columns `by`.
-    """
-    names = [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
-    table = table[table["length"] > 1]
-    bins = pd.cut(table["max_attention"], [*BINS[:-1], np.inf], right=False, labels=names).rename("bin")
-    groups = table["tvd"].groupby([*(table[name] for name in by), bins], sort=False, observed=False)
-    found = groups.describe()[["count", "25%", "50%", "75%"]].set_axis(["n", "low", "median", "high"], axis=1)
-    return found.reset_index().astype({"n": int, "bin": str})
 
 
 def ablate(view: AttentionView, mode: str = "uniform", mean: Tensor | None = None) -> Outcome:

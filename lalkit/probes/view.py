@@ -70,9 +70,8 @@ class AttentionView:
         outside = outside.masked_fill(~self.query_mask[:, None], 0).amax((1, 2))
         if (outside > 1e-6).any():
             raise ValueError(f"example {int(outside.argmax())} attends to padding: {float(outside.max()):.3g} of 1")
-        vars(self).update(
-            examples=self.examples or tuple(range(len(self.weights))), predict=self.predict or self._mixed
-        )
+        examples = self.examples or tuple(range(len(self.weights)))
+        vars(self).update(examples=examples, predict=self.predict or self._mixed)
 
     def _mixed(self, weights: Tensor) -> Outcome:
         return self.from_contexts(torch.einsum("...bhqt,bhtd->...bhqd", weights.to(self.values.dtype), self.values))

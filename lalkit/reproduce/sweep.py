@@ -25,7 +25,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -50,7 +50,7 @@ RESERVED = {"train.seed", "train.max_minutes"}
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
-MOST_RUNS, MOST_VALUES, MOST_CHARACTERS = 1_000, 100_000, 1_000_000  # of a sweep, and of its file
+MOST_RUNS, MOST_PIECES, MOST_CHARACTERS = 1_000, 100_000, 1_000_000  # of a sweep, and of its file
 NO_RESULT = {"status": "failed", "error": "left no result"}
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
@@ -179,11 +179,6 @@ class Plan:
     content: dict
     runs: tuple[Run, ...]
 
-    def to_dict(self) -> dict:
-        """Return the content of sweep.json."""
-        runs = [{"cell": run.cell, "seed": run.seed, "key": run.key, "folder": run.folder} for run in self.runs]
-        return {"name": self.name, "profile": self.profile, "file": self.content, "runs": runs}
-
 
 def describe(cell: dict[str, Any]) -> str:
     """Return the values of a cell, or its settings, in words."""
@@ -262,21 +257,18 @@ def _read(path: str | Path) -> Any:
     """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
     text = read_text(Path(path))
     try:
-        if len(text) > MOST_CHARACTERS or _size(content := yaml.load(text, _Loader), {}) > MOST_VALUES:
-            raise ValueError(f"it holds more than {MOST_VALUES:,} values or {MOST_CHARACTERS:,} characters")
-        parse_json(json.dumps(content))  # it must fit into sweep.json
+        written = []
+        if len(text) <= MOST_CHARACTERS:
+            content = yaml.load(text, _Loader)
+            # It must fit into sweep.json, where what an alias stands for counts every time.
+            written = list(islice(json.JSONEncoder().iterencode(content), MOST_PIECES))
+        if not 0 < len(written) < MOST_PIECES:
+            raise ValueError(f"it holds more than {MOST_PIECES:,} values or {MOST_CHARACTERS:,} characters")
+        parse_json("".join(written))
         return content
     except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
-
-
-def _size(value: Any, sizes: dict[int, int]) -> int:
-    """Return how many values a value holds. What an alias stands for counts every time, but is looked at once."""
-    if id(value) not in sizes:
-        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        sizes[id(value)] = 1 + sum(_size(item, sizes) for item in inside)
-    return sizes[id(value)]
 
 
 def check(path: str | Path, profile: str | None = None) -> list[str]:
@@ -338,7 +330,8 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
         there = find_json(out / "sweep.json") or {}
         if (there.get("name"), there.get("profile", "")) != (plan.name, plan.profile):
             raise ParameterError("holds another sweep", where=str(out), remedy="Give another --out.")
-    write_json(out / "sweep.json", plan.to_dict())
+    runs = [{"cell": run.cell, "seed": run.seed, "key": run.key, "folder": run.folder} for run in plan.runs]
+    write_json(out / "sweep.json", {"name": plan.name, "profile": plan.profile, "file": plan.content, "runs": runs})
     remove_parts(out)
     missing = []
     for run in plan.runs:

@@ -11,9 +11,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
@@ -24,7 +26,7 @@ from lalkit.errors import CorpusError, ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
-from lalkit.probes.perturbation import ask, by_max_attention
+from lalkit.probes.perturbation import ask
 from lalkit.probes.rankings import agree, attribute
 from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
@@ -38,12 +40,8 @@ Kind = Literal["vanilla", "orthogonal", "diversity", "mlp", "sparsemax"]  # the 
 KINDS = get_args(Kind)
 TINY = 1e-6  # a sum of states with a smaller norm has no direction yet
 SIZE = 100  # texts in a batch of measuring
+BINS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the largest weight
 QUANTILES = {"p5": 0.05, "low": 0.25, "median": 0.5, "high": 0.75, "p95": 0.95}
-# (name in the table, method, whether gradients go through the attention): the authors hold attention fixed, in table 4 too.
-ATTRIBUTIONS = (
-    ("gradient", "gradient", True), ("gradient_fixed", "gradient", False),
-    ("integrated", "integrated", True), ("integrated_fixed", "integrated", False),
-)  # fmt: skip
 ROUNDS = 100  # permutations
 # Texts for which each method computes gradients, which takes the most time
 ATTRIBUTED = {"gradient": 300, "integrated": 100}
@@ -131,7 +129,6 @@ class OrthogonalLSTM(LSTM):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         from_x, from_h, bias_x, bias_h = self.lstm.all_weights[0]
         inputs = x @ from_x.T + (bias_x + bias_h)
-        everywhere = mask.all(0).tolist()  # positions at which no text of the batch has ended
         h = c = total = x.new_zeros(len(x), self.lstm.hidden_size)
         states = []
         for t, step in enumerate(inputs.unbind(1)):  # unbound at once: the gradient of each x[:, t] is as large as x
@@ -142,11 +139,8 @@ class OrthogonalLSTM(LSTM):
             direction = F.normalize(total, dim=-1, eps=TINY)
             for _ in range(2):
                 state = state - (state * direction).sum(-1, keepdim=True) * direction
-            if everywhere[t]:
-                h, c, total = state, cell, total + state
-            else:
-                real = mask[:, t, None]
-                h, c, total = torch.where(real, state, h), torch.where(real, cell, c), total + real * state
+            real = mask[:, t, None]
+            h, c, total = torch.where(real, state, h), torch.where(real, cell, c), total + real * state
             states.append(h)
         return torch.stack(states, dim=1)
 
@@ -284,7 +278,8 @@ def from_words(model: Classifier, batch: Batch, through_attention: bool = True) 
 def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
     """Return the long table of all probes; its system is the kind of model, its seed that of the training.
 
-    Measures besides those of `look_at` and `ask`: right, length, isotropic, and pearson_ and jsd_ of each of `ATTRIBUTIONS`.
+    Measures besides those of `look_at` and `ask`: right, length, isotropic, and pearson_ and jsd_ of each method of `ATTRIBUTED`,
+    with gradients that go through the attention, and with fixed attention (_fixed), as the authors have it, in table 4 too.
     """
     model, tables = exact(model), []
     labels: dict[str, Any] = {"system": model.config.model, "seed": model.config.seed}
@@ -296,7 +291,8 @@ def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
         simple = {"right": outcome.score[:, 0], "length": length, "isotropic": length.rsqrt()}
         tables += [tidy(value, "b", name, seen, **labels) for name, value in simple.items()]
         embedded, rows = model.words(batch.x).detach(), torch.arange(len(group))
-        for name, method, through in ATTRIBUTIONS:
+        for method, through in product(ATTRIBUTED, (True, False)):
+            name = method if through else f"{method}_fixed"
             wanted = (torch.tensor(group) < ATTRIBUTED[method])[:, None]
             if wanted.any():
                 found = attribute(from_words(model, batch, through), embedded, outcome.decision, method, rows)
@@ -408,12 +404,21 @@ def runs(measures: pd.DataFrame) -> pd.DataFrame:
 def quantiles(measures: pd.DataFrame) -> pd.DataFrame:
     """Return how erasure and permutation (figures 3 and 4) are spread over the texts of all seeds.
 
+    Texts of one word are left out of permutation. A bin without texts has nan.
+
     Returns: data, system, measure, texts (all; right: those that are classified correctly; for tvd the texts are grouped by their
         largest weight), n, and the quantiles p5, low, median, high, p95.
     """
     index = ["data", "system", "seed", "example"]
     wide = measures.dropna(subset="example").pivot_table("value", index, "measure", sort=False).reset_index()
-    parts = [by_max_attention(wide, by=index[:2]).rename(columns={"bin": "texts"}).assign(measure="tvd")]
+    several = wide[wide["length"] > 1]
+    names = [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
+    bins = pd.cut(several["max_attention"], [*BINS[:-1], np.inf], right=False, labels=names).rename("texts")
+    spread = several.groupby([*index[:2], bins], sort=False, observed=False)["tvd"].describe()[
+        ["count", "25%", "50%", "75%"]
+    ]
+    tvd = spread.set_axis(["n", "low", "median", "high"], axis=1).reset_index().astype({"n": int, "texts": str})
+    parts = [tvd.assign(measure="tvd")]
     for texts, rows in (("all", wide), ("right", wide[wide["right"] == 1])):
         for name in ("erased", "erased_random"):
             values = rows.groupby(index[:2], sort=False)[name]

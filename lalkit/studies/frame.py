@@ -112,11 +112,8 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
         return content["state"]
     torch.manual_seed(config.seed)
     model: Any = kind(config, kind.Vocabulary.build(data.train, config))
-    optimizer, clip, stop_at = (
-        model.optimizer(),
-        getattr(config, "clip", math.inf),
-        getattr(config, "stop_at", math.inf),
-    )
+    optimizer = model.optimizer()
+    clip, stop_at = (getattr(config, name, math.inf) for name in ("clip", "stop_at"))
     state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
     start, weights = time.perf_counter(), {}
     while state["epoch"] < config.epochs and state["best"] < stop_at:

@@ -334,9 +334,8 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
 
 # ---------------------------------------------------------------- the report
 
-SIZES = {
-    "f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads",
-}  # fmt: skip
+FIRST = "Means over seeds (± standard deviation). The tests are over the runs, see `lalkit.studies.label_heads.tests`."
+SIZES = {"f1": "F1", "uas": "UAS", "las": "LAS", "parameters": "weights", "head_parameters": "of the heads"}
 REMOVED = {
     "label_f1": "F1", "label_f1_of_others": "F1 of others", "recall": "recall", "recall_of_others": "recall of others",
 }  # fmt: skip
@@ -362,10 +361,7 @@ def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
 
 def page(table: pd.DataFrame, tests: pd.DataFrame, title: str) -> str:
     """Return a page in Markdown: means over seeds, with the standard deviation (n - 1) if there are several."""
-    first = (
-        "Means over seeds (± standard deviation). The tests are over the runs, see `lalkit.studies.label_heads.tests`."
-    )
-    return render("reproduce/report.md.jinja", title=title, first=first, parts=summaries(table, tests))
+    return render("reproduce/report.md.jinja", title=title, first=FIRST, parts=summaries(table, tests))
 
 
 def summaries(table: pd.DataFrame, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -410,8 +406,8 @@ def words_kept(network: Network) -> Iterator[None]:
     kept: dict[tuple, Tensor] = {}
 
     def forward(batch: Batch) -> Tensor:
-        inputs = [x for x in (batch.lengths, batch.subwords, batch.places, batch.words, batch.chars) if x is not None]
-        key = tuple(x.cpu().numpy().tobytes() for x in inputs)
+        inputs = batch.lengths, batch.subwords, batch.places, batch.words, batch.chars
+        key = tuple(x.cpu().numpy().tobytes() for x in inputs if x is not None)
         if key not in kept:
             kept[key] = compute(batch)
         return kept[key]

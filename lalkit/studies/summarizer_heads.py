@@ -271,9 +271,8 @@ def study(
         for name, table in frame.kept_tables(run, task, partial(_measured, run, documents.test, removed)).items():
             key = pd.DataFrame({"variant": variant, "seed": seed}, index=table.index)
             tables.setdefault(name, []).append(pd.concat([key, table], axis=1))
-        if (
-            "attention" not in tables
-        ):  # the head that attends most to neighbours, that with the highest POS-KL, and the copy head
+        if "attention" not in tables:
+            # The head that attends most to neighbours, that with the highest POS-KL, and the copy head.
             heads, model = tables["heads"][0].set_index("head"), Summarizer.load(run)
             encoder = heads[heads.index.str.startswith("enc")]
             chosen = dict.fromkeys([encoder["position"].idxmax(), encoder["pos_kl"].idxmax(), f"{model.copying}.0"])

@@ -146,13 +146,9 @@ def news() -> Texts:
     with gzip.open(Path(__file__).with_name("news.txt.gz"), "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             article, *events = line.rstrip("\n").split("\t")
-            words, (_, *headline) = tuple(article.split()), told([event.split() for event in events])
+            # The event whose verb has the most weight, and so the smallest number, is the headline.
+            words, (_, *headline) = tuple(article.split()), min(map(str.split, events), key=lambda event: int(event[0]))
             tags = tuple(OF_WORDS.get(word.lower(), "PROPN") for word in words)
             names = tuple(tag == "PROPN" for tag in tags)
             articles.append(Text(words, "", tuple(headline), tags, names, f"news-{number}"))
     return Texts("news", *map(tuple, (articles[:4000], articles[4000:4200], articles[4200:])))
-
-
-def told(events: list[list[str]]) -> list[str]:
-    """Return the event that the headline tells: the one whose verb has the most weight, and so the smallest number."""
-    return min(events, key=lambda event: int(event[0]))

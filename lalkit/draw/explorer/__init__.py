@@ -136,9 +136,8 @@ def _script(kinds: dict) -> str:
     for kind, (_, _, files, _) in kinds.items():
         content = "\n".join(asset(FOLDER + name) for name in ("state.js", "tree.js", *files, "pane.js"))
         parts.append(f"{kind}: (data, drawing, panel, place) => {{\n{content}}},")
-    return "\n".join(
-        [*parts, "};", *(asset(FOLDER + name) for name in ("constrain.js", "layers.js", "main.js", "save.js"))]
-    )
+    parts += ["};", *(asset(FOLDER + name) for name in ("constrain.js", "layers.js", "main.js", "save.js"))]
+    return "\n".join(parts)
 
 
 def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
