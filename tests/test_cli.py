@@ -203,9 +203,8 @@ def test_serving_until_ctrl_c(tiny_span_parser):
 
 
 def test_what_is_here_as_json():
-    for command, name in (("doctor", "torch"), ("models", "en-news")):
-        code, out, err = lalkit(command, "--json", "-")
-        assert code == 0 and f"'{name}'" in str(json.loads(out)), err
+    code, out, err = lalkit("models", "--json", "-")
+    assert code == 0 and "'en-news'" in str(json.loads(out)), err
 
 
 def test_the_version_and_the_commands_in_the_order_of_work():

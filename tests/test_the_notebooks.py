@@ -137,7 +137,8 @@ RUNS = {
                              "parser": "PAPER"}, "known.csv parser.csv"),
     "17_summarization_heads": ({"profile": "five-minutes", "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5,
                                 "test": 6, "epochs": 1, "ablated": 3, "folder": "TMP/runs"}, ""),
-    "18_three_systems": ({"parsers": ["PAPER", "SPAN"], "sentences": 2, "rounds": 2, "example": 26}, "now.csv measures-graded.png"),
+    "18_three_systems": ({"parsers": ["PAPER", "SPAN"], "sentences": 2, "rounds": 2, "example": 26},
+                          "now.csv measures-graded.png"),
     "19_across_languages": ({"languages": ["fr"], "least": 450}, "across-languages.png across-languages-arcs.csv"),
 }  # fmt: skip
 OF_CORPORA = ("16_transparent_lstm",)

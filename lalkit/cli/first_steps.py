@@ -68,7 +68,7 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
 
 
 @command()
-def doctor(json_: options.Json = None) -> None:
+def doctor() -> None:
     """Print what is installed and found, and how to get what is missing.
 
     Example: lalkit doctor
@@ -86,12 +86,8 @@ def doctor(json_: options.Json = None) -> None:
     from lalkit.training import named
     from lalkit.treebank import corpora
 
-    rows = []
-
     def show(name: str, finding: object, missing: str = "") -> None:
-        rows.append({"name": name, "found": str(finding) if finding else None, "missing": None if finding else missing})
-        if json_ is None:
-            print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
+        print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
 
     show("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in PACKAGES:
@@ -111,7 +107,6 @@ def doctor(json_: options.Json = None) -> None:
     show("default parser", named.default())
     runs = ", ".join(sorted(str(path.parent) for path in Path("runs").glob("**/model.json")))
     show("your own parsers", runs or "none yet: lalkit train --treebank sample --preset minilm --out runs/first")
-    options.given(rows, json_)
 
 
 @command()

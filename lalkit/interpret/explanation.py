@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -271,19 +272,14 @@ class Explanation:
         if self.head_labels:
             table = explained.table[(explained.table["kind"] == "word") & (explained.table["role"] == "parse")]
             return with_words(table[columns].reset_index(drop=True), self.parses, self.given)
-        parts = []
+        rows = []
         for number, one in enumerate(explained.sentences):
             words = ["<START>", *one.words, "<STOP>"]
-            spans = one.constituents() if label else [(0, len(one.words), None)]
-            for start, end, name in spans:
-                positions = np.arange(start + 1, end + 1) if label else np.arange(len(words))
-                attention = one.attention[:, positions]
-                table = pd.DataFrame(np.ndindex(attention.shape), columns=["head", "position"]).assign(
-                    sentence=number, start=start, end=end, label=name, attention=attention.ravel()
-                )
-                table["position"] = positions[table["position"]]
-                parts.append(table.assign(word=np.array(words, object)[table["position"]]))
-        return with_words(pd.concat(parts, ignore_index=True)[columns], self.parses, self.given)
+            for start, end, name in one.constituents() if label else [(0, len(one.words), None)]:
+                positions = range(start + 1, end + 1) if label else range(len(words))
+                places = product(range(len(one.attention)), positions)
+                rows += [(number, start, end, name, h, t, words[t], one.attention[h, t]) for h, t in places]
+        return with_words(pd.DataFrame(rows, columns=columns), self.parses, self.given)
 
     def text(self, top: int = 3) -> str:
         """Say in words where the score of each constituent comes from. top: how many parts to name.
@@ -291,7 +287,18 @@ class Explanation:
         >>> parser.explain("It rained.").text(top=1).count("most from")
         3
         """
-        return in_words(self, whole_number("top", top, 1))
+        texts, top = [], whole_number("top", top, 1)
+        for one in self.sentences:
+            paragraphs = [paragraph(self, one, one.places[span], top) for span in one.constituents()]
+            if len(self.sentences) > 1:
+                paragraphs.insert(0, f"# {' '.join(one.words)}")
+            texts += filter(None, paragraphs)
+        if not any(" score " in line for line in texts):
+            problem = f"there is no constituent that is not {self.against}"
+            raise LalkitError(problem, remedy="Compare with another label.")
+        if self.profile and not self.against:
+            texts.append(f"The many sentences are those of {self.profile['corpus']}.")
+        return "\n\n".join(texts)
 
     def __str__(self) -> str:
         return self.text()
@@ -305,22 +312,6 @@ class Explanation:
 
 
 # ---------------------------------------------------------------- in words: a paragraph for each constituent
-
-
-def in_words(explanation: Explanation, top: int) -> str:
-    """Return the paragraphs of all sentences. top: how many parts to name."""
-    texts = []
-    for one in explanation.sentences:
-        paragraphs = [paragraph(explanation, one, one.places[span], top) for span in one.constituents()]
-        if len(explanation.sentences) > 1:
-            paragraphs.insert(0, f"# {' '.join(one.words)}")
-        texts += filter(None, paragraphs)
-    if not any(" score " in line for line in texts):
-        problem = f"there is no constituent that is not {explanation.against}"
-        raise LalkitError(problem, remedy="Compare with another label.")
-    if explanation.profile and not explanation.against:
-        texts.append(f"The many sentences are those of {explanation.profile['corpus']}.")
-    return "\n\n".join(texts)
 
 
 def paragraph(explanation: Explanation, one: Explained, place: int, top: int) -> str:
