@@ -81,13 +81,23 @@ def sample():
 
 
 @pytest.fixture(scope="session")
-def tiny_parser(tmp_path_factory):
-    """The folder of a parser trained for two epochs on data/sample: real in form, poor in judgement."""
+def trained(tmp_path_factory):
+    """Train a tiny parser, with these settings of the model, and return its folder."""
     from lalkit.training.loop import train
 
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    train(override(tiny(), {"train.epochs": 2}), "sample", folder)
-    return folder
+    def train_one(treebank="sample", epochs=1, **model):
+        folder = tmp_path_factory.mktemp("runs") / "tiny"
+        settings = {"train.epochs": epochs, **{f"model.{name}": value for name, value in model.items()}}
+        train(override(tiny(), settings), str(treebank), folder)
+        return folder
+
+    return train_one
+
+
+@pytest.fixture(scope="session")
+def tiny_parser(trained):
+    """The folder of a parser trained for two epochs on data/sample: real in form, poor in judgement."""
+    return trained(epochs=2)
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +109,10 @@ def parser(tiny_parser):
 
 
 @pytest.fixture(scope="session")
-def tiny_span_parser(tmp_path_factory):
+def tiny_span_parser(trained):
     """As `tiny_parser`, with label attention inside the span, its boundaries linear.
 
     With large first weights, it finds noun phrases after ten epochs. Some tests need them.
     """
-    from lalkit.training.loop import train
-
-    inside = {"model.label_attention": "none", "model.span_attention": {"d_key": 8, "boundary": "glass"}}
-    folder = tmp_path_factory.mktemp("runs") / "tiny-span"
-    train(override(tiny(), {"train.epochs": 10, "model.initial": "glorot", **inside}), "sample", folder)
-    return folder
+    inside = {"label_attention": "none", "span_attention": {"d_key": 8, "boundary": "glass"}}
+    return trained(epochs=10, initial="glorot", **inside)

@@ -14,11 +14,9 @@ import pytest
 import torch
 
 import lalkit
-from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
 from lalkit.evaluation.scores import evaluate
 from lalkit.network.model import DEVICES
-from lalkit.training.loop import train
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.tree import Sentence
 
@@ -42,11 +40,11 @@ def test_one_result_many_forms(parser, tmp_path):
         result.save(tmp_path / "x.doc")
 
 
-def test_the_explanation_uses_the_tags_that_were_given(tmp_path):
+def test_the_explanation_uses_the_tags_that_were_given(trained):
     """A parser that takes given tags is asked again with these, not with the tags it gave."""
-    train(override(tiny(), {"model.tag_input": "given", "train.epochs": 1}), "sample", tmp_path)
+    parser = lalkit.load(trained(tag_input="given"))
     for text in ("He said so .", Sentence(("He", "said", "so", "."), ("PRP", "VBD", "RB", "."))):
-        result = lalkit.load(tmp_path).parse(text, "tokens")
+        result = parser.parse(text, "tokens")
         assert result.explain().parses == [result.sentence]
 
 

@@ -15,7 +15,7 @@ from lalkit.network.model import Model, Scored
 from lalkit.network.parser import ParserOutput
 from lalkit.network.vocabulary import Vocab
 from lalkit.training import loop
-from lalkit.training.loop import Training, estimate, quality, train
+from lalkit.training.loop import Training, estimate, quality
 from lalkit.treebank.check import check, trainable
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import layers_of, load
@@ -43,21 +43,18 @@ def ud(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def dependency_parser(ud, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "dependencies"
+def dependency_parser(ud, trained):
     with logged() as messages:
-        train(override(tiny(), {"model.task": "dependencies", "train.epochs": 2}), str(ud), out)
-    return out, messages
+        return trained(ud, 2, task="dependencies"), messages
 
 
 @pytest.fixture(scope="module")
-def constituency_parser(tmp_path_factory):
-    folder, out = tmp_path_factory.mktemp("trees"), tmp_path_factory.mktemp("runs") / "constituents"
+def constituency_parser(tmp_path_factory, trained):
+    folder = tmp_path_factory.mktemp("trees")
     for split, count in (("train", 60), ("dev", 12)):
         chosen = sorted(load("sample", split).sentences, key=len)[10 : 10 + count]
         (folder / f"{split}.trees").write_text("".join(f"{s.tree}\n" for s in chosen))
-    train(override(tiny(), {"model.task": "constituents", "train.epochs": 2}), str(folder), out)
-    return out, folder
+    return trained(folder, 2, task="constituents"), folder
 
 
 def test_a_ud_folder_is_read(ud):

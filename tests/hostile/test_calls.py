@@ -82,7 +82,7 @@ OF_EXPLANATIONS = {
     "top": [{"count": 0}, {"count": HUGE}, {"norm": "most"}], "contrast": [{}, {"against": "ZZ"}],
 }  # fmt: skip
 OF_PARSERS = {
-    "errors": [{"gold": ["One two."]}],
+    "errors": [{"gold": ["One two."]}], "view": [{"texts": []}],
     "explain": [
         {"texts": []}, {"texts": [None]}, {"texts": "One.", "label": "ZZ"}, {"texts": "One.", "gold": True},
         {"texts": "One.", "against": "ZZ"}, {"texts": [SENTENCE], "temperature": 0},

@@ -221,12 +221,6 @@ def test_readings_on_the_command_line(tiny_parser, parser, caplog):
     assert code == 0 and len([json.loads(line)["confidence"] for line in out.splitlines()]) == 3
     code, out, err = command.lalkit(*parse, TEXT, "--forbid", "2->1")
     assert code == 0 and out.startswith("(") and "the constraints cost" in err + caplog.text
-    for wrong in (
-        ["--require", "NP(1,2)", TEXT, TEXT], ["--alternatives", "2", TEXT, "--out", "x"], ["--alternatives", "0", TEXT],
-        ["--require", "NP(1,2)", TEXT, "--workers", "0"],
-        ["--confidence", TEXT],
-    ):  # fmt: skip
-        assert command.lalkit(*parse, *wrong)[0] == 2
 
 
 @pytest.fixture(scope="module")

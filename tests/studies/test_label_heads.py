@@ -18,7 +18,6 @@ from lalkit.interpret import layers, patching
 from lalkit.studies import label_heads
 from lalkit.studies.label_heads import TRAINED, HeadsRun, compare_heads, measure, read_runs
 from lalkit.studies.label_heads import tests as make_tests
-from lalkit.training.loop import train
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
@@ -131,13 +130,12 @@ def test_uniform_heads_look_at_the_head_word_by_chance(tiny_span_parser, gold):
     ({"label_attention": "none"}, "none, 1 self-attention layer"),
     ({"label_attention": "none", "span_attention": {"boundary": "full", "attention": "none"}}, "span full, no attention"),
 ])  # fmt: skip
-def test_a_parser_without_label_attention_has_scores_alone(tmp_path, gold, model, system):
-    settings = {f"model.{name}": value for name, value in model.items()}
-    train(override(tiny(), {**settings, "train.epochs": 1}), "sample", tmp_path)
-    table = measured(Parser.load(tmp_path), gold)
+def test_a_parser_without_label_attention_has_scores_alone(trained, gold, model, system):
+    folder = trained(**model)
+    table = measured(Parser.load(folder), gold)
     assert {what for what, *_ in table} == {TRAINED}
     assert table[TRAINED, "", "head_parameters"] == 0
-    assert [run.system for run in read_runs([str(tmp_path)])] == [system]
+    assert [run.system for run in read_runs([str(folder)])] == [system]
 
 
 def test_tests_are_over_the_runs():
@@ -207,9 +205,10 @@ def test_runs_by_name_by_config_and_of_a_sweep(tiny_parser, tiny_span_parser, tm
     assert [run.system for run in read_runs([str(tmp_path), f"ptb={tmp_path}"])] == ["paper", "ptb: paper"]
 
 
-def test_mixed_heads_have_controls_alone(tmp_path):
-    train(override(tiny(), {"model.feedforward": 16, "train.epochs": 1}), "sample", tmp_path)
-    assert "zeroed" in set(compare_heads(read_runs([str(tmp_path)]), "sample", "dev", sentences=4).tests["what"])
+def test_mixed_heads_have_controls_alone(trained):
+    assert "zeroed" in set(
+        compare_heads(read_runs([str(trained(feedforward=16))]), "sample", "dev", sentences=4).tests["what"]
+    )
 
 
 def test_what_serves_every_layer_names_none():
