@@ -137,10 +137,9 @@ RUNS = {
                              "parser": "PAPER"}, "known.csv parser.csv"),
     "17_summarization_heads": ({"profile": "five-minutes", "variants": ["soft", "sparse-tl"], "seeds": [1], "train": 50, "dev": 5,
                                 "test": 6, "epochs": 1, "ablated": 3, "folder": "TMP/runs"}, ""),
-    "18_three_systems": ({"profile": "five-minutes", "parsers": ["tiny=PAPER"], "sentences": 2,
-                          "classifiers": ["vanilla", "sparsemax"], "classifier_data": "subjectivity",
-                          "summarizers": ["soft"], "seeds": [2], "train": 60, "epochs": 1,
-                          "texts": 2, "rounds": 2, "folder": "TMP/runs", "example": 26}, "systems.csv measures-graded.png"),
+    "18_three_systems": ({"profile": "five-minutes", "parsers": ["tiny=PAPER"], "sentences": 2, "seeds": [2], "train": 60,
+                   "classifiers": ["vanilla", "sparsemax"], "classifier_data": "subjectivity", "summarizers": ["soft"],
+                   "epochs": 1, "texts": 2, "rounds": 2, "folder": "TMP/runs", "example": 26}, "systems.csv measures-graded.png"),
     "19_across_languages": ({"languages": ["fr"], "least": 450}, "across-languages.png across-languages-arcs.csv"),
 }  # fmt: skip
 OF_CORPORA = ("16_transparent_lstm", "18_three_systems")
