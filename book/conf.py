@@ -115,6 +115,7 @@ def link_to_pages(app, docname: str, source: list[str]) -> None:
         return f"<a href={quote}{place}{link[2]}{quote}>{link[1]}</a>"
 
     shown = r"\[(!\[[^\]\n]+\]\([^)\n]+\)|[^\[\]\n]+)\]"
+    source[0] = re.sub(r'<picture>.*<img alt="(.*?)" src="(.*?)"></picture>', r"![\1](\2)", source[0])  # for GitHub
     source[0] = re.sub(shown + r"\((?:(?:\.\./)*book/)?pages/([^)\s]+)\)", anchor, source[0])
 
 

@@ -40,7 +40,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
     colours = dict(zip(cells, sns.color_palette(PALETTE, len(cells))))
     heights = [0.36 * len(cells) + 1.0, max(3.0, 0.2 * len(cells) + 0.6)][: 1 + (len(curves) > 0)]
-    size, options = (3.4 * len(measures) + 2.2, sum(heights)), {"rows": len(heights), "height_ratios": heights}
+    size, options = (2.9 * len(measures) + 2, sum(heights)), {"rows": len(heights), "height_ratios": heights}
     figure, panels = side_by_side(len(heights) * len(measures), *size, words=cells, **options)
     panels = panels.reshape(len(heights), -1)
     for panel, measure in zip(panels[0], measures):
@@ -54,7 +54,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
         panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
         panel.tick_params(axis="y", labelleft=panel is panels[0, 0])
-    panels[0, 0].set_title(", ".join(axes), loc="left", fontsize=9)
+    panels[0, 0].set_title(", ".join(axes), loc="left", fontsize=10)
     for panel, measure in zip(panels[-1] if len(curves) else (), measures):
         # The palette has ten colours: the lines of more cells are dashed.
         dashes = dict.fromkeys(cells, (3, 2)) | dict.fromkeys(cells[:10], "")
@@ -68,7 +68,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
         lines = panel.get_legend_handles_labels()
         panel.get_legend().remove()
     if len(curves):
-        figure.legend(*lines, title=", ".join(axes), fontsize=8, title_fontsize=8, loc="outside right lower")
+        figure.legend(*lines, title=", ".join(axes), fontsize=10, title_fontsize=10, loc="outside right lower")
     return figure
 
 
@@ -97,11 +97,11 @@ def span_triangle(
         edge, width = ("black", 2.6) if thick else (COLOURS.grey, 0.5)
         axis.add_patch(Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=colour, edgecolor=edge, lw=width))
         text = texts.get((i, j), "") if texts else f"{value:g}"
-        axis.text(x, y, text, ha="center", va="center", fontsize=9, color=ink)
+        axis.text(x, y, text, ha="center", va="center", fontsize=10, color=ink)
     for k, word in enumerate(words):
         axis.text(k + 0.5, 0.3, word, ha="center", va="center", fontsize=10)
     for k in range(len(words) + 1):
-        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=7, color=COLOURS.grey)
+        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=9, color=COLOURS.grey)
     axis.set(xlim=(-0.1, len(words) + 0.1), ylim=(-0.15, len(words) + 0.55))
     axis.axis("off")
 
