@@ -735,7 +735,7 @@ class Parser:
         if by == "label":
             return scores.by_label(trees, parses)
         found = scores.evaluate(trees, parses, arc_labels=self.vocab.arc_labels, tags=self.vocab.tags)
-        for line in found.others:
+        for line in found.others.values():
             logger.warning(line)
         if by != "all":
             return found.table() if by == "sentence" else scores.by_length(found)

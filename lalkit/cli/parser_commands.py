@@ -118,9 +118,9 @@ def evaluate(
     for reason, ids in left_out.items():
         shown = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
         logger.info("%d sentences are left out of brackets and tags, %s: %s", len(ids), reason, shown)
-    for line in result.others:
+    for line in result.others.values():
         logger.warning(line)
-    if result.other_arcs:
+    if "arcs" in result.others:
         gold = corpora.layers_of(gold, "constituents")
     summary = {**result.summary(), "unreadable": problems, "seconds": round(time.perf_counter() - start, 2)}
     crossing, beyond = scores.out_of_reach(gold)

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from lalkit.treebank.tree import Node, escape
 
@@ -146,31 +145,6 @@ def brackets(tree: Node, rules: EvalbRules = COLLINS) -> Counter[Bracket]:
             stack.append((position, rules.same(label)))
             stack.extend(reversed(item.children))
     return counts
-
-
-@dataclass(frozen=True)
-class BracketTotals(Counts):
-    """The counts of a corpus, over the sentences not left out. skipped: the number of those left out, for any reason."""
-
-    sentences: int = 0
-    skipped: int = 0
-    complete: int = 0
-
-    @classmethod
-    def of(cls, counts: Iterable[BracketCount]) -> "BracketTotals":
-        """Add up the counts of all sentences."""
-        counts = list(counts)
-        return cls(
-            sentences=len(counts),
-            skipped=sum(count.status != OK for count in counts),
-            complete=sum(count.complete for count in counts),
-            **{field.name: sum(getattr(count, field.name) for count in counts) for field in fields(Counts)},
-        )
-
-    @property
-    def exact(self) -> float:
-        """Complete matches among the sentences not left out."""
-        return percent(self.complete, self.sentences - self.skipped)
 
 
 def percent(part: int, whole: int) -> float:

@@ -102,22 +102,16 @@ COLUMNS = {
 class Evaluation:
     """The result of `evaluate`. The flags say which layers gold and prediction both have, and so which scores exist.
 
-    brackets: the totals of the brackets. Without trees only words, tags and skipped sentences have a meaning. rows: one for each
-    sentence, with the columns of `table` and, for arcs with punctuation, arcs_all and so on. other_arcs, other_tags: the reason
-    why arcs, or tags, are not scored although both sides have them; "" if there is none.
+    brackets: the sums over the sentences that are not left out. Without trees only words and tags have a meaning. rows: one for
+    each sentence, with the columns of `table` and, for arcs with punctuation, arcs_all and so on. others: a line for each layer
+    (arcs, tags) that is not scored although both sides have it, because their conventions differ.
     """
 
-    brackets: evalb.BracketTotals
+    brackets: evalb.Counts
     rows: pd.DataFrame
     has_trees: bool
     has_tags: bool
-    other_arcs: str = ""
-    other_tags: str = ""
-
-    @property
-    def others(self) -> list[str]:
-        """A line for each layer that is not scored because the conventions differ."""
-        return [line for line in (self.other_arcs, self.other_tags) if line]
+    others: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def summary(self) -> dict[str, float | int | None]:
         """Return the scores in percent, None if gold or prediction lacks the layer; `sentences` and `skipped` are counts.
@@ -125,14 +119,16 @@ class Evaluation:
         uas and las leave out punctuation; uas_all and las_all count every word. exact: whole trees. tag_accuracy: over the
         words that EVALB does not delete. precision, recall, f1, exact and tag_accuracy leave out the `skipped` sentences.
         """
-        totals = self.brackets
-        measures = ("precision", "recall", "f1", "exact")
-        scores = {name: getattr(totals, name) if self.has_trees else None for name in measures}
+        skipped = int((self.rows["status"] != OK).sum())
+        measures = ("precision", "recall", "f1")
+        scores = {name: getattr(self.brackets, name) if self.has_trees else None for name in measures}
+        exact = percent(int(self.rows["exact"].sum()), len(self.rows) - skipped)
+        scores["exact"] = exact if self.has_trees else None
         for suffix in ("", "_all"):
             scores[f"uas{suffix}"] = _percent_right(self.rows, f"arcs_right{suffix}", f"arcs{suffix}")
             scores[f"las{suffix}"] = _percent_right(self.rows, f"labels_right{suffix}", f"arcs{suffix}")
-        scores["tag_accuracy"] = totals.tag_accuracy if self.has_tags else None
-        return {**scores, "sentences": totals.sentences, "skipped": totals.skipped}
+        scores["tag_accuracy"] = self.brackets.tag_accuracy if self.has_tags else None
+        return {**scores, "sentences": len(self.rows), "skipped": skipped}
 
     def left_out(self) -> dict[str, list[str]]:
         """Return the ids of the sentences that precision, recall, F1, exact and tag accuracy leave out, by reason."""
@@ -218,8 +214,9 @@ def evaluate(
         rows.append(row)
     columns = COLUMNS | {f"{name}_all": "Int64" for name in ARCS}
     table = pd.DataFrame(rows, columns=list(columns)).astype(columns)
-    totals = evalb.BracketTotals.of(counts)
-    return Evaluation(totals, table, has["constituents"], has_tags, other, other_tags)
+    sums = {name: sum(getattr(count, name) for count in counts) for name in vars(evalb.Counts())}
+    others = {layer: line for layer, line in (("arcs", other), ("tags", other_tags)) if line}
+    return Evaluation(evalb.Counts(**sums), table, has["constituents"], has_tags, others)
 
 
 def other_arc_labels(

@@ -102,7 +102,7 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
     Raises: ModelError if `out` holds another run, or if a loss is not a number.
     """
     # What is learned does not depend on where the texts are kept.
-    known = parts_hash((part, [replace(text, id="") for text in data.parts[part]]) for part in ("train", "dev"))
+    known = parts_hash((part, [replace(text, id="") for text in getattr(data, part)]) for part in ("train", "dev"))
     task = {"format": kind.form, "data": data.name, "data_sha256": known, "config": to_dict(config)}
     if (Path(out) / "model.json").exists():
         content, _ = read_run(out, kind.form)

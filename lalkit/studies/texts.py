@@ -54,15 +54,11 @@ class Texts:
     dev: tuple[Text, ...]
     test: tuple[Text, ...]
 
-    @property
-    def parts(self) -> dict[str, tuple[Text, ...]]:
-        return {"train": self.train, "dev": self.dev, "test": self.test}
-
     def shortened(self, train: int = 0, dev: int = 0, test: int = 0) -> Texts:
         """Keep the first texts of each part; 0 means all. If that leaves any out, the data get another name."""
         counts = {"train": train, "dev": dev, "test": test}
-        parts = {name: part[: counts[name] or None] for name, part in self.parts.items()}
-        if parts == self.parts:
+        parts = {name: getattr(self, name)[: count or None] for name, count in counts.items()}
+        if replace(self, **parts) == self:
             return self
         return Texts("-".join([self.name, *(str(len(part)) for part in parts.values())]), **parts)
 

@@ -19,7 +19,7 @@ PRESENTS = "arrests sues fires buys closes hires leaves joins criticizes meets p
 
 def test_a_split_takes_doubles_once_and_a_shorter_set_has_another_name():
     found = split("d", [Text((f"w{i % 40}", "x"), "xy"[i % 2]) for i in range(100)], 1)
-    parts = [{text.words for text in part} for part in found.parts.values()]
+    parts = [{text.words for text in part} for part in (found.train, found.dev, found.test)]
     assert [len(p) for p in parts] == [32, 4, 4] and len(set.union(*parts)) == 40 and len(found.train[0].words) == 1
     data = news()
     assert data.shortened() is data and data.shortened(train=4000) is data
@@ -51,7 +51,8 @@ def test_what_is_not_there(tmp_path, monkeypatch):
 
 @pytest.mark.data
 def test_a_real_corpus():
-    assert [len(part) for part in load("subjectivity").parts.values()] == [8000, 1000, 1000]
+    found = load("subjectivity")
+    assert [*map(len, (found.train, found.dev, found.test))] == [8000, 1000, 1000]
 
 
 # ---------------------------------------------------------------- news
@@ -84,8 +85,9 @@ def test_a_headline_is_the_event_of_most_weight_and_nothing_else():
 
 
 def test_the_news_have_tags_and_entities_and_no_headline_twice():
-    documents = [document for part in news().parts.values() for document in part]
-    assert [len(part) for part in news().parts.values()] == [4000, 200, 1000]
+    found = news()
+    documents = [*found.train, *found.dev, *found.test]
+    assert [*map(len, (found.train, found.dev, found.test))] == [4000, 200, 1000]
     assert len({document.summary for document in documents}) == len(documents)
     for document in documents[::20]:
         assert all((tag == "PROPN") == entity for tag, entity in zip(document.tags, document.entities, strict=True))
