@@ -203,8 +203,8 @@ class ParseResult:
 
         The first one is this parse, or the best tree; the most probable structures follow. Under constraints, all obey them.
 
-        differ: "structure": some word that is not punctuation has another head word. "labels": the arcs are the same. "any": all
-        trees. See `interpret.alternatives.Readings.alternatives`.
+        differ: "structure": some word that is not punctuation has another head word. "any": all trees. See
+        `interpret.alternatives.Readings.alternatives`.
         """
         readings = self.readings
         return [self._parser.result(readings, reading) for reading in readings.alternatives(k, differ)]
@@ -671,8 +671,7 @@ class Parser:
         results = dict(enumerate(self.parse_all(texts)))
         hits = search((result.sentence for result in results.values()), compiled)
         matched = {number: results[number] for number in hits.sentences}
-        given = {number: result.given for number, result in results.items()}
-        table = causes(hits, matched, given, self.explain, columns) if columns else None
+        table = causes(hits, matched, self.explain, columns) if columns else None
         return Hits(compiled, hits.matches, table, matched)
 
     @cached_property

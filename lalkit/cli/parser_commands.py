@@ -59,8 +59,7 @@ def train(
 
     if out is None and not dry_run:
         raise ParameterError("a training needs --out", remedy="Give --out FOLDER, or --dry-run for an estimate.")
-    named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes}
-    named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
+    named = {"model.task": task, "train.seed": seed, "train.epochs": epochs, "train.max_minutes": max_minutes}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
     treebank = options.read_as(treebank, heads, drop_tags)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -30,7 +30,7 @@ from lalkit.treebank.tree import Sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-Differ = Literal["structure", "labels", "any"]  # how alternatives differ: see `Readings.alternatives`
+Differ = Literal["structure", "any"]  # how alternatives differ: see `Readings.alternatives`
 
 
 class Price(NamedTuple):
@@ -206,8 +206,8 @@ class Readings:
             differ: "structure": at least one word that is not punctuation has another head word. Each is the best tree of its
                 structure. Its probability is the exact sum over all trees with these arcs, whatever their labels and
                 constituents. After the best tree they stand in the order of this probability; the 20 (or 2 k) structures with
-                the best trees are compared. "labels": the trees with the arcs of the best one. "any": all trees. Of trees that
-                differ in groups (<H>) alone, which nobody sees, there is the best one.
+                the best trees are compared. "any": all trees. Of trees that differ in groups (<H>) alone, which nobody sees,
+                there is the best one.
 
         Raises:
             ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
@@ -217,8 +217,6 @@ class Readings:
             return self.readings(_distinct(self.trees, k))
         counted = [i for i, word in enumerate(self.sentence.words) if any(map(str.isalnum, word))]
         found = structures(self.scores, counted, best)
-        if differ == "labels" and self.task == "joint":
-            return self.readings(_distinct(partial(k_best, next(found)[1]), k))
         # At least 20, so that a smaller k gives the first of the same list.
         summed = [(log_partition(s.divided(self.model.temperature)), tree) for tree, s in islice(found, max(20, 2 * k))]
         logs, trees = zip(*[summed[0], *sorted(summed[1:], key=lambda pair: -pair[0])][:k])

@@ -204,9 +204,8 @@ def check_columns(columns: Collection[str]) -> None:
 
 
 def causes(
-    hits: Hits, results: Mapping[int, Any], given: Mapping[int, Sentence], explain: Callable[[list[Sentence]], Explanation],
-    columns: Sequence[str],
-) -> pd.DataFrame:  # fmt: skip
+    hits: Hits, results: Mapping[int, Any], explain: Callable[[list[Sentence]], Explanation], columns: Sequence[str]
+) -> pd.DataFrame:
     """Return a row for each match, with columns that say why the parser has it. They are computed only if they are asked for.
 
     | column      | of the constituent over the words of the match                                                           |
@@ -220,8 +219,8 @@ def causes(
 
     Args:
         hits: The matches in parses.
-        results: The results of the sentences with matches (`lalkit.ParseResult`), by their numbers.
-        given: All sentences as they were given, some perhaps with gold trees.
+        results: The results of the sentences with matches (`lalkit.ParseResult`), by their numbers. Some were perhaps given with
+            gold trees.
         explain: It explains parses.
         columns: Some of `CAUSES`.
     """
@@ -237,8 +236,8 @@ def causes(
             sure = results[number].with_confidence().prediction
             probabilities = zip(sure.spans, sure.confidence.spans)
             values["probability"] |= {(number, *span[:2]): p for span, p in probabilities}
-        if "gold" in columns and given[number].constituents is not None:
-            expected, predicted = (set(spans) for spans in gold_spans([given[number], parse]))
+        if "gold" in columns and results[number].given.constituents is not None:
+            expected, predicted = (set(spans) for spans in gold_spans([results[number].given, parse]))
             classes = {here: kind for kind, _, here in classify(expected - predicted, predicted - expected) if here}
             values["gold"] |= {(number, *span[:2]): classes.get(span, "right") for span in predicted}
     rows = [[values[name].get((n, m.start, m.end)) for name in columns] for n, _, m in hits.matches]

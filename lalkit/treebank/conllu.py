@@ -38,9 +38,7 @@ PRONOUNS = {first + last for first in ("any", "every", "no", "some") for last in
 POINTING = {"this", "that", "these", "those"}
 NEGATION = {"not", "n't", "n’t", "nt"}
 COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
-UPOS_AT, XPOS_AT, HEAD_AT, DEPREL_AT, DEPS_AT, MISC_AT = (
-    COLUMNS.index(n) for n in "UPOS XPOS HEAD DEPREL DEPS MISC".split()
-)
+UPOS_AT, XPOS_AT, HEAD_AT, DEPREL_AT, DEPS_AT, MISC_AT = 3, 4, 6, 7, 8, 9  # columns of COLUMNS
 HAS_XPOS = re.compile(r"^\d+\t(?:[^\t\n]*\t){3}(?!_?\t)", re.M)
 
 
