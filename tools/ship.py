@@ -255,15 +255,18 @@ def ship(
             f"cards are for joint parsers, not for {task}", where=name, remedy="Give runs of the task joint."
         )
     stages = _stages(_only("start", [config.train.start for config in configs]))
-    # Folders in which a parser added constituents to a treebank; scores leave them out.
+    # Folders in which a parser added constituents to a treebank. Scores are those of the treebank itself.
     silver = {part: find_json(Path(part.partition("*")[0]) / "silver.json") for part in trained_on.split("+")}
-    treebank = "+".join(part for part, facts in silver.items() if not facts)
+    learned = {sources(part)[0] for part, facts in silver.items() if not facts}
+    named = {part: facts["treebank"] if facts else part for part, facts in silver.items()}
+    treebank = "+".join(name for part, name in named.items() if not silver[part] or name not in learned)
     silver_facts = [row for stage in stages for row in stage.pop("silver", ())]
     silver_facts += [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
     starts = {stages[0]["start"] if stages else configs[0].train.start} & {*names()}
     before = starts | {row["model"] for row in silver_facts} & {*names()}
     others = [read_card(find(start)).facts["licence"] for start in sorted(before)]
-    licence = licence or licence_of(treebank, others + [licence_of(stage["treebank"]) for stage in stages])
+    others += [stage.pop("licence", None) or licence_of(stage["treebank"]) for stage in stages]
+    licence = licence or licence_of(treebank, others)
     if not licence:
         raise ModelError(f"no licence is known for {treebank}", where=name, remedy="Name one: --licence.")
     scored = [measure(run, treebank) for run in runs]
@@ -446,7 +449,7 @@ def _stages(start: str | None) -> list[dict]:
     while start and start not in names():
         if card := find_json(Path(start) / "card.json"):
             stage = {"out": start, "start": card["recipe"].get("train.start"), "treebank": card["trained_on"]}
-            return [*card["stages"], stage | {key: card[key] for key in ("seed", "recipe", "silver")}, *stages]
+            return [*card["stages"], stage | {key: card[key] for key in ("seed", "recipe", "silver", "licence")}, *stages]
         content = read_content(start, "model")
         config = from_dict(Config, content["config"], start)
         stage = {"out": start, "start": config.train.start, "seed": config.train.seed}
