@@ -20,9 +20,11 @@ from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 from lalkit.errors import ModelError, ParameterError, checked, did_you_mean, warn_once
 from lalkit.files import read_json
 from lalkit.treebank.corpora import NAMES, shipped
+from lalkit.treebank.text import COMMON
 
 DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
 LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
+ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
 HUB_TASK = "token-classification"  # the nearest of the hub's tasks
@@ -170,6 +172,12 @@ def read_profile(folder: Path) -> dict | None:
 def sources(treebank: str) -> list[str]:
     """Return the names of the treebanks of a mixture, without layers, genres and weights."""
     return [re.split("[:*/]", part)[0] for part in treebank.split("+")]
+
+
+def common_words(info: dict) -> set[str]:
+    """Return the commonest words of what a parser learned; those of English for a treebank of English; none if nobody knows."""
+    english = not ENGLISH.isdisjoint(sources(info.get("treebank", "")))
+    return set(info.get("common") or COMMON * english)
 
 
 def metadata(facts: dict) -> str:
