@@ -139,13 +139,12 @@ def attention_of(model: Summarizer, document: Text, heads: Sequence[str]) -> pd.
 
     A query of the decoder is named by the word of the true summary that it writes.
     """
-    batch = model.collate([document])
-    words = list(document.words[: batch.source.shape[1]])
-    summary = [*document.summary[: model.config.target], "(end)"]
-    weights, tables = model.eval()(batch).weights, []
+    summary = [*document.summary, "(end)"]
+    weights, tables = model.eval()(model.collate([document])).weights, []
     for head in heads:
         block, _, number = head.rpartition(".")
-        cells = product(enumerate(words if block.startswith("enc") else summary), enumerate(words))
+        queries = document.words if block.startswith("enc") else summary
+        cells = product(enumerate(queries), enumerate(document.words))
         table = pd.DataFrame([(head, *q, *k) for q, k in cells], columns=["head", "row", "asks", "column", "word"])
         tables.append(table.assign(weight=weights[block][0, int(number)].flatten().tolist()))
     return pd.concat(tables, ignore_index=True)
