@@ -264,10 +264,10 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
 
 
 def from_words(model: Classifier, batch: Batch, through_attention: bool = True) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the function for `attribute`: (embedded [K, T, e], rows of the batch [K]) -> probabilities [K, 1, C]."""
+    """Return the function for `attribute`: (embedded [K, T, e], rows of the batch [K]) -> probabilities [K, C]."""
 
     def function(embedded: Tensor, rows: Tensor) -> Tensor:
-        return torch.softmax(model.read(embedded, batch.mask[rows], through_attention).logits, dim=-1)[:, None]
+        return torch.softmax(model.read(embedded, batch.mask[rows], through_attention).logits, dim=-1)
 
     return function
 
@@ -310,8 +310,8 @@ def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
             name = method if through else f"{method}_fixed"
             wanted = (torch.tensor(group) < ATTRIBUTED[method])[:, None]
             if wanted.any():
-                found = attribute(from_words(model, batch, through), embedded, outcome.decision, method, rows)
-                for kind, value in zip(("pearson", "jsd"), agree(found, seen.weights[:, 0, 0], batch.mask)):
+                found = attribute(from_words(model, batch, through), embedded, outcome.decision[:, 0], method, rows)
+                for kind, value in zip(("pearson", "jsd"), agree(found[:, None], seen.weights[:, 0, 0], batch.mask)):
                     tables.append(tidy(value, "bu", f"{kind}_{name}", seen, wanted, **labels))
     return pd.concat(tables, ignore_index=True)
 

@@ -69,9 +69,9 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
     """
     probed, removed = [], []
     for name, model, texts in progress(systems, desc="systems", unit="system"):
-        kind = next(kind for kind in VIEWS if isinstance(model, kind))
-        for seen in VIEWS[kind](name, model, texts):
-            probed.append(_probed(seen, rounds))
+        for seen in VIEWS[type(model)](name, model, texts):
+            found = probe_all(seen.view, rounds, seen.tags, len(UNIVERSAL), system=seen.name, seed=seen.seed)
+            probed.append(found.assign(example=found["example"].replace(dict(zip(seen.view.examples, seen.texts)))))
             for way, p in seen.ways.items():
                 lost = faithfulness(seen.view, seen.rankings, p, seen.truth, seen.texts, seen.name + way, seen.seed)
                 removed.append(lost[lost["example"].isin(seen.explained)] if seen.explained else lost)
@@ -81,12 +81,6 @@ def compare(systems: Iterable[tuple[str, Any, Sequence]], rounds: int = 100) -> 
     table["group"] = table["system"].str.partition(",")[0]
     known = lost["system"].isin(lost["system"][lost["measure"] == TRUTH])
     return {"systems": table, "systems-faithful": areas(lost), "systems-grades": grades(lost[known])}
-
-
-def _probed(seen: Seen, rounds: int) -> pd.DataFrame:
-    """Return the long table of `probe_all`. Its examples are the texts."""
-    table = probe_all(seen.view, rounds, seen.tags, len(UNIVERSAL), system=seen.name, seed=seen.seed)
-    return table.assign(example=table["example"].replace(dict(zip(seen.view.examples, seen.texts))))
 
 
 # ---------------------------------------------------------------- the three kinds of systems
@@ -128,10 +122,10 @@ def of_classifier(name: str, model: Classifier, texts: Sequence[Text]) -> Iterat
     model = exact(model)
     batch = model.collate(texts)
     view, every = classifiers.view(model, batch), torch.arange(len(texts))
-    decision, rankings = view.predict(view.weights).decision, {"attention": view.weights[:, 0, 0]}
+    decision, rankings = view.predict(view.weights).decision[:, 0], {"attention": view.weights[:, 0, 0]}
     for method in METHODS:
         given = classifiers.from_words(model, batch), model.words(batch.x), decision, method, every
-        rankings[method] = attribute(*given)[:, 0]
+        rankings[method] = attribute(*given)
     tags = numbers([text.tags for text in texts], view.weights.shape[-1])
     yield Seen(name, model.config.seed, view, tags, rankings, {"": classifiers.by_words(model, batch)})
 
