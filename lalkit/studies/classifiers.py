@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, override
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
@@ -32,7 +32,7 @@ from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
 from lalkit.studies.frame import PADDING, UNKNOWN, Trained, exact, in_order
-from lalkit.studies.texts import Text, Texts, annotated, load
+from lalkit.studies.texts import OF_PENN, Text, Texts, load
 
 logger = logging.getLogger(__name__)
 
@@ -397,12 +397,19 @@ def trained(
 
 
 def with_tags(data: Texts) -> Texts:
-    """Return the data with parts of speech in the test part. Without a tagger, log why and return them as they are."""
+    """Return the data with the universal parts of speech of NLTK's tagger in the test part.
+
+    Without the tagger, say how to get it, and return the data as they are.
+    """
+    from nltk.tag import PerceptronTagger
+
     try:
-        return replace(data, test=annotated(data.test))
-    except CorpusError as error:
-        logger.info("no parts of speech for %s: %s", data.name, error.problem)
+        tagger = PerceptronTagger()
+    except LookupError:
+        logger.info("%s gets no parts of speech: python -m nltk.downloader averaged_perceptron_tagger_eng", data.name)
         return data
+    tags = (tuple(OF_PENN.get(tag, "X") for _, tag in tagger.tag(text.words)) for text in data.test)
+    return replace(data, test=tuple(replace(text, tags=own) for text, own in zip(data.test, tags)))
 
 
 def runs(measures: pd.DataFrame) -> pd.DataFrame:
