@@ -111,14 +111,15 @@ def test_the_view_has_the_decisions_of_the_parser(larger, some):
 def test_ablations_agree_with_controls(larger, some):
     network, spans = larger.network, [spans_of(s) for s in some]
     seen, mean = larger.view(some, spans=spans), larger.attribution.mean(some)
-    changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
-    for mode, change in changes.items():
+    means = seen.from_contexts(mean[None, :, None].to(seen.values).expand(*seen.weights.shape[:3], -1))
+    changes = {torch.zeros_like: ablate(seen, "context"), (lambda c: mean.to(c.dtype).expand_as(c)): means}
+    for change, outcome in changes.items():
         with network.label_attention.hooked(contexts=change), torch.no_grad():
             chart = network(larger.model.collator(some)).label_scores
-        found = ablate(seen, mode=mode, mean=mean).probs
         for b in range(len(some)):
             for u, (start, end, _) in enumerate(spans[b]):
-                assert torch.allclose(found[b, u], torch.softmax(chart[b, start, end].double(), -1), atol=1e-6)
+                wanted = torch.softmax(chart[b, start, end].double(), -1)
+                assert torch.allclose(outcome.probs[b, u], wanted, atol=1e-6)
 
 
 def test_a_parser_with_mixed_heads_has_a_view(larger, some):
