@@ -15,7 +15,6 @@ from lalkit.interpret.tables import NORMS, normalise
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.perturbation import ablate
-from lalkit.studies.label_heads import words_kept
 
 # ---------------------------------------------------------------- contributions
 
@@ -189,16 +188,6 @@ def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
         close(scores(parser, sample[:1]), expected)
     assert not torch.allclose(scores(parser, sample[:1]), expected, atol=1e-4)
-
-
-def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample, monkeypatch):
-    before, calls, compute = scores(parser, sample[:3]), [], parser.network.words.forward
-    monkeypatch.setattr(parser.network.words, "forward", lambda batch: calls.append("words") or compute(batch))
-    with words_kept(parser.network):
-        for some in (sample[:3], sample[:3], sample[1:3]):
-            close(scores(parser, some), scores(parser, some), 0)
-    assert len(calls) == 2
-    close(scores(parser, sample[:3]), before)
 
 
 @pytest.mark.parametrize(
