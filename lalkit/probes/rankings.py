@@ -144,10 +144,8 @@ def faithfulness(
         system, seed: For their columns; the seed is that of the training.
     """
     units, tables = view.predict(view.weights).unit_mask, []
-    drawn = torch.zeros_like(view.key_mask, dtype=torch.float64)
-    for i, example in enumerate(view.examples):
-        drawn[i] = torch.from_numpy(np.random.default_rng([0, example]).random(drawn.shape[1]))
-    for name, scores in {**rankings, "random": drawn}.items():
+    drawn = np.stack([np.random.default_rng([0, e]).random(view.key_mask.shape[1]) for e in view.examples])
+    for name, scores in {**rankings, "random": torch.from_numpy(drawn).to(view.key_mask.device)}.items():
         measures = removal(p or by_weights(view), scores, view.key_mask)
         measures["erased"] = erasure_flip(view, scores[:, None, None].expand_as(view.weights)).fraction
         if truth is not None:

@@ -236,10 +236,8 @@ class Classifier(Trained):
     def optimizer(self) -> torch.optim.Optimizer:
         attention = set(self.attention.parameters())
         others = [p for p in self.parameters() if p not in attention]
-        groups = [
-            {"params": others, "weight_decay": self.config.weight_decay}, {"params": [*attention], "weight_decay": 0.0}  # [C]
-        ]  # fmt: skip
-        return torch.optim.Adam(groups, lr=self.config.rate, amsgrad=True)
+        groups = [{"params": others}, {"params": [*attention], "weight_decay": 0.0}]  # [C]
+        return torch.optim.Adam(groups, self.config.rate, weight_decay=self.config.weight_decay, amsgrad=True)
 
 
 # ---------------------------------------------------------------- the model as the probes see it
