@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lalkit.probes.view import AttentionView, Outcome, tidy
-from lalkit.probes.weights import entropy, isotropic, look_at
+from lalkit.probes.weights import entropy, look_at
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
@@ -170,11 +170,12 @@ def probe_all(
     """Return `look_at` and `ask` with two measures by which texts of any length can be compared.
 
     They are entropy_share (of the largest entropy of that number of keys; nan for one key), and isotropic (the conicity of random
-    directions).
+    directions, about 1/sqrt(T); the column "Random" of the paper's table 2).
     """
     most = view.key_mask.sum(-1).double().log()
     share = entropy(view.weights, view.query_mask) / most.where(most > 0, torch.nan)[:, None, None]
-    more = {"entropy_share": ("bhq", share), "isotropic": ("b", isotropic(view.key_mask))}
+    random = view.key_mask.sum(-1).to(torch.get_default_dtype()).rsqrt()
+    more = {"entropy_share": ("bhq", share), "isotropic": ("b", random)}
     parts = [tidy(value, axes, name, view, **labels) for name, (axes, value) in more.items()]
     return pd.concat([look_at(view, tags, size, **labels), ask(view, rounds, **labels), *parts], ignore_index=True)
 

@@ -109,11 +109,6 @@ def conicity(values: Tensor, mask: Tensor, absolute: bool = False) -> Tensor:
     return (cosines.abs() if absolute else cosines).sum(-1) / count
 
 
-def isotropic(mask: Tensor) -> Tensor:
-    """Return the conicity of random directions [B], about 1/sqrt(T) (the column "Random" of the paper's table 2)."""
-    return mask.sum(-1).to(torch.get_default_dtype()).rsqrt()
-
-
 def diversity_loss(values: Tensor, mask: Tensor) -> Tensor:
     """Return the mean conicity with absolute cosines, for a loss. values [B, H, T, D], mask [B, T]."""
     return conicity(values, mask, absolute=True).mean()

@@ -263,11 +263,7 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
 
 def from_words(model: Classifier, batch: Batch, through_attention: bool = True) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the function for `attribute`: (embedded [K, T, e], rows of the batch [K]) -> probabilities [K, C]."""
-
-    def function(embedded: Tensor, rows: Tensor) -> Tensor:
-        return torch.softmax(model.read(embedded, batch.mask[rows], through_attention).logits, dim=-1)
-
-    return function
+    return lambda words, rows: torch.softmax(model.read(words, batch.mask[rows], through_attention).logits, dim=-1)
 
 
 def by_words(model: Classifier, batch: Batch) -> Kept:

@@ -10,7 +10,6 @@ import copy
 import json
 import logging
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -108,7 +107,7 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
     optimizer = model.optimizer()
     clip, stop_at = (getattr(config, name, math.inf) for name in ("clip", "stop_at"))
     state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
-    start, weights = time.perf_counter(), {}
+    weights: dict[str, Tensor] = {}
     while state["epoch"] < config.epochs and state["best"] < stop_at:
         model.train()
         torch.manual_seed((config.seed << 20) + state["epoch"])
@@ -125,8 +124,8 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
             raise ModelError(f"the loss is {mean} in epoch {state['epoch']}", remedy="Lower the rate.")
         state["history"].append({"epoch": state["epoch"], "loss": mean, "dev": model.score(data.dev)})
         dev = state["history"][-1]["dev"]
-        numbers = out, state["epoch"], config.epochs, mean, 100 * dev, time.perf_counter() - start
-        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
+        numbers = out, state["epoch"], config.epochs, mean, 100 * dev
+        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%", *numbers)
         if dev > state["best"]:
             state["best"] = dev
             weights = {name: t.detach().clone() for name, t in model.state_dict().items()}

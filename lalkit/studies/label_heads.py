@@ -161,12 +161,6 @@ def measure(
     return rows
 
 
-def usual_labels(gold: Sequence[Sentence]) -> list[str]:
-    """Return the most frequent labels of gold constituents, without unary chains."""
-    names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
-    return list(names.value_counts().index[:LABELS])
-
-
 def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
     return [prediction.sentence for prediction in parser.model.parse(sentences, threads=1)]
 
@@ -276,7 +270,9 @@ def compare_heads(
     """
     gold = with_constituents(treebank, split, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
-    labels = usual_labels(gold)
+    # The most frequent labels of gold constituents, without unary chains.
+    names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
+    labels = list(names.value_counts().index[:LABELS])
     # What the measurements depend on besides the parser.
     common = [[repr(s) for s in gold], [repr(s) for s in train], labels, probed, rounds, code_hash()]
     rows = []
