@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,6 @@ from lalkit.studies.texts import Text, Texts
 from lalkit.training import checkpoint
 
 logger = logging.getLogger(__name__)
-Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
 WINDOW = 50  # batches in which texts are sorted by length, so that there is little padding
@@ -159,7 +158,7 @@ def read_run(folder: str | Path, form: str) -> tuple[dict, dict[str, Tensor]]:
     return content, tensors
 
 
-def exact(model: Model) -> Model:
+def exact(model: Any) -> Any:
     """Return a copy in float64 for probes. Padding then changes no number by more than 1e-12, and near-ties stay as they are."""
     return copy.deepcopy(model).double().eval()
 

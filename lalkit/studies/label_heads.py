@@ -339,9 +339,8 @@ PROBES = {
 }  # fmt: skip
 
 
-def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
+def write(table: pd.DataFrame, tested: pd.DataFrame, out: str | Path, title: str) -> list[Path]:
     """Write tests.csv, the page heads.md and, last, table.csv into a folder."""
-    table, tested = comparison
     return [
         write_text(Path(out, "tests.csv"), tested.to_csv(index=False, float_format="%.6g")),
         write_text(Path(out, "heads.md"), page(table, tested, title)),

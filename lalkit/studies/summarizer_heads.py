@@ -249,7 +249,7 @@ def study(
     Raises: ModelError for an unknown variant or a run of other documents.
     """
     documents = news().shortened(train, dev, test)
-    config = override(summarizers.SMALL, settings or {})
+    config = override(SummarizerConfig(), settings or {})
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):
         run, removed = trained(folder, documents, variant, seed, config), ablated if variant in ABLATED else None

@@ -59,9 +59,6 @@ class SummarizerConfig(Settings):
     clip: Number = 1.0  # [D]
 
 
-SMALL = SummarizerConfig()
-
-
 # ---------------------------------------------------------------- batches
 
 

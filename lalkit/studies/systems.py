@@ -7,7 +7,7 @@ same. A ranking of words is faithful if the decision depends on its first words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from lalkit.studies import classifiers, summarizer_heads, summarizers
 from lalkit.studies.classifiers import Classifier
 from lalkit.studies.frame import exact, in_order
 from lalkit.studies.label_heads import name_and_place
-from lalkit.studies.summarizers import SMALL, Summarizer
+from lalkit.studies.summarizers import Summarizer, SummarizerConfig
 from lalkit.studies.texts import OF_PENN, OF_UD, UNIVERSAL, Text, load, news
 from lalkit.treebank.corpora import load as load_treebank
 from lalkit.treebank.tree import Sentence
@@ -186,7 +186,7 @@ def study(
         for kind, seed in product(kinds, seeds):
             run, _ = classifiers.trained(folder, known, kind, seed, settings)
             yield f"LSTM, {kind}", Classifier.load(run), known.test[:texts]
-        articles, config = news().shortened(train), replace(SMALL, epochs=epochs or SMALL.epochs)
+        articles, config = news().shortened(train), SummarizerConfig(epochs=epochs or SummarizerConfig.epochs)
         for variant, seed in product(variants, seeds):
             run = summarizer_heads.trained(folder, articles, variant, seed, config)
             yield f"summarizer, {variant}", Summarizer.load(run), articles.test[:texts]
