@@ -33,7 +33,7 @@ from lalkit.training.checkpoint import CALIBRATION, load_model, read_content, sa
 from lalkit.treebank.brackets import format_tree, indent_tree
 from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.joint import JointSpan
-from lalkit.treebank.text import COMMON, Form, Reader, read_sentences, read_text, script
+from lalkit.treebank.text import Form, Reader, read_sentences, read_text, script
 from lalkit.treebank.tree import Node, Sentence, in_order
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Texts = str | Sentence | Iterable[str | Sequence[str] | Sentence]
-ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
 PICTURES = (".png", ".pdf")
 PLAYGROUNDS: WeakKeyDictionary[Parser, LocalServer] = WeakKeyDictionary()
 close = partial(math.isclose, rel_tol=1e-3, abs_tol=1e-3)  # of the scores of one tree, computed twice
@@ -484,8 +483,7 @@ class Parser:
         info, vocab, collator = self.info, self.vocab, self.model.collator
         encoder = SCRIPTS.get(self.config.model.encoder.pretrained)
         scripts = {encoder} if encoder else set(map(script, vocab.chars[len(FIRST["chars"]) :]))
-        english = not ENGLISH.isdisjoint(models.sources(info.get("treebank", "")))
-        common = set(info.get("common") or COMMON * english) if collator.subwords else ()
+        common = models.common_words(info) if collator.subwords else ()
         tags = vocab.tags, self.config.model.tag_input == "given"
         return Reader(info.get("hyphens", True), scripts, common, collator.pieces, info.get("marks"), *tags)
 

@@ -9,6 +9,9 @@ The configs are frozen dataclasses. `preset` returns one, `override` changes som
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import os
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -78,6 +81,7 @@ class LabelAttentionConfig(Settings):
     residual_dropout: Share = 0.2
 
 
+MODULES = "LALKIT_IMPORT"  # the variable with the modules that define them, for the processes that this one starts
 LAYERS: dict[str, tuple[type, type]] = {}  # layers of users by name: the layer and its config, see `register_layer`
 
 
@@ -132,6 +136,21 @@ def register_layer(name: str, layer: type, config: type) -> None:
         problem = f"{shown(name)} with {shown(config)} cannot be registered as a layer: {error}"
         raise ModelError(problem, remedy=remedy) from None
     LAYERS[name] = layer, settings
+
+
+def import_modules(names: str | None = None) -> None:
+    """Import the modules of a user that register layers, from the current folder too, for this process and those that it starts.
+
+    names: with commas between them; None: those that the process that started this one imported. Raises ModelError.
+    """
+    os.environ[MODULES] = names = os.environ.get(MODULES, "") if names is None else names
+    sys.path += [os.getcwd()] * bool(names)
+    for name in filter(None, names.split(",")):
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            problem = f"the module {name!r} cannot be imported ({type(error).__name__}: {error})"
+            raise ModelError(problem, remedy="Give the name of a module of this folder, without .py.") from error
 
 
 @dataclass(frozen=True)

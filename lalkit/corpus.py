@@ -36,7 +36,7 @@ from lalkit import files
 from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
-from lalkit.config import MOST_PROCESSES
+from lalkit.config import MOST_PROCESSES, import_modules
 from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, safe, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.model import Precision, find_device, resolve_precision
@@ -215,6 +215,7 @@ def start_worker() -> None:
     """Prepare a worker process. It ends with Ctrl-C, and with its parent, also when that one is killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
+    import_modules()
 
     def end_with_parent() -> None:
         multiprocessing.parent_process().join()

@@ -130,11 +130,13 @@ def map_charts(
 
 
 def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, lam: float) -> JointTree:
-    number = arc_scores.dtype.type
-    fine, *tree = solve(label_scores, arc_scores, number(lam), number(1 - lam))
-    if not fine:
+    n, dtype = len(arc_scores), arc_scores.dtype
+    best, label = np.zeros((n + 1, n + 1), dtype), np.zeros((n + 1, n + 1), np.int64)
+    arcs = arc_scores.copy()
+    np.fill_diagonal(arcs[:, 1:], 0)  # a word is never its own head
+    if not (np.isfinite(arcs).all() and best_labels(label_scores, dtype.type(lam), best, label)):
         check_scores(label_scores, arc_scores, where)
-    return tree_of(where, *tree)
+    return tree_of(where, *fill_and_unwind(best, label, arcs * dtype.type(1 - lam)))
 
 
 def tree_of(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
@@ -357,24 +359,3 @@ def fill_and_unwind(best, label, arcs):
                 stack[depth, 2], stack[depth, 3] = label[left, right] if best[left, right] > 0 else 0, h
             depth += 1
     return score, spans[:count], heads
-
-
-@compiled
-def solve(label_scores, arc_scores, lam, other):
-    """Return (fine, score, spans [m, 4], heads [n]) of the best joint tree. other = 1 - lam; both have the charts' type.
-
-    fine is False if a score is not finite or an empty label is not 0. The rest is then undefined.
-    """
-    n, dtype = arc_scores.shape[0], arc_scores.dtype
-    arcs = np.empty((n, n + 1), dtype)
-    best, label = np.zeros((n + 1, n + 1), dtype), np.zeros((n + 1, n + 1), np.int64)
-    fine = best_labels(label_scores, lam, best, label)
-    for d in range(n):
-        for h in range(n + 1):
-            value = arc_scores[d, h] if h != d + 1 else dtype.type(0)  # a word is never its own head
-            fine &= np.isfinite(value)
-            arcs[d, h] = other * value
-    if not fine:
-        return False, lam, np.empty((0, 4), np.int64), np.empty(0, np.int64)
-    score, spans, heads = fill_and_unwind(best, label, arcs)
-    return True, score, spans, heads

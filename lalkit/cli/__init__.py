@@ -36,6 +36,7 @@ from lalkit import __version__
 from lalkit.chart.machine import keep_memory
 from lalkit.cli import experiment_commands, first_steps, parser_commands  # noqa: F401 (they add their commands to app)
 from lalkit.cli.options import app
+from lalkit.config import import_modules
 from lalkit.errors import LalkitError, ParameterError, reason, safe
 from lalkit.files import writing
 
@@ -59,11 +60,15 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+IMPORT = "Import a module of yours that registers layers (lalkit.register_layer), e.g. my_layers. Write it before the command."
+IMPORT = typer.Option("--import", callback=import_modules, metavar="MODULE", help=IMPORT)
 VERSION = typer.Option("--version", callback=show_version, is_eager=True, help="Print the version, and exit.")
 
 
 @app.callback()
-def show_messages(context: typer.Context, version: Annotated[bool, VERSION] = False) -> None:
+def show_messages(
+    context: typer.Context, version: Annotated[bool, VERSION] = False, import_: Annotated[str, IMPORT] = ""
+) -> None:
     # Only while a command runs, so that a program that imports this module decides about messages itself.
     logger, handler = logging.getLogger("lalkit"), Messages()
     logger.setLevel(logging.INFO)

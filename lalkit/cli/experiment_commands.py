@@ -127,4 +127,4 @@ def study_heads(
     with locked_folder(out):
         check_new(out, "table.csv", replace)
         comparison = compare_heads(read_runs(runs), treebank, split, keep=out / "measured", **sizes)
-        print(*write(comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")
+        print(*write(*comparison, out, f"Label heads under controls: {treebank} {split}"), sep="\n")

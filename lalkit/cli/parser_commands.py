@@ -35,6 +35,7 @@ def train(
     threads: options.Threads = None,
     resume: bool = False,
     dry_run: bool = False,
+    start: str | None = None,
     heads: options.Heads = None,
     drop_tags: options.Drop = None,
     set_: options.Set = None,
@@ -52,6 +53,7 @@ def train(
         max_minutes: Plan the training so that it ends in this time.
         resume: Continue the run in --out.
         dry_run: Train and write nothing; estimate the number of weights, the memory and the time.
+        start: Continue from a trained parser, a name or a folder: see book/parsers.md.
     """
     from lalkit import config
     from lalkit.training import loop
@@ -59,7 +61,8 @@ def train(
 
     if out is None and not dry_run:
         raise ParameterError("a training needs --out", remedy="Give --out FOLDER, or --dry-run for an estimate.")
-    named = {"model.task": task, "train.seed": seed, "train.epochs": epochs, "train.max_minutes": max_minutes}
+    named = {"seed": seed, "epochs": epochs, "max_minutes": max_minutes, "start": start}
+    named = {"model.task": task} | {f"train.{name}": value for name, value in named.items()}
     settings = options.pairs(set_) | {name: value for name, value in named.items() if value is not None}
     chosen = config.override(config.preset(preset), settings)
     treebank = options.read_as(treebank, heads, drop_tags)

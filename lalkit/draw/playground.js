@@ -37,7 +37,7 @@ function treeLink(tree, index, { number, words }) {
   return entry;
 }
 
-function facts({ trees, shown, price, changed }) {
+function facts({ trees, shown, price, changed, note }) {
   const unsure = leastSure(shown, shown.confidence.spans);
   const together = trees.reduce((sum, tree) => sum + Math.exp(tree.log_probability), 0);
   const among = price ? "Among all trees, also those that do not obey, this one" : "This tree";
@@ -46,6 +46,7 @@ function facts({ trees, shown, price, changed }) {
   const spans = (asked.get("forbid") ?? "").match(/\*\(.*?\)/g);
   if (spans) lines.push(`Forbidden: a constituent over exactly these words, whatever its label: ${spans.join(" ")}.`);
   if (price) lines.push(`The constraints cost ${price.score.toFixed(2)} in score. A tree obeys them with the probability ${percent(Math.exp(price.log_probability))}.`);
+  if (note) lines.unshift(`Careful: ${note}.`);
   if (changed) lines.push(`Without head ${asked.get("without")}, the best tree ${differs(changed) ? `changes: ${differs(changed)}` : "stays the same"}.`);
   return lines;
 }

@@ -42,7 +42,7 @@ from lalkit.chart.constraints import items_of
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES, PAGE_WORDS
 from lalkit.draw import svg
 from lalkit.errors import LalkitError, ParameterError, reason, whole_number
-from lalkit.treebank.text import Form, read_line, read_sentence, split_sentences
+from lalkit.treebank.text import UNLEARNED, Form, read_line, read_sentence, split_sentences
 
 LOOPBACK = "127.0.0.1"
 LONGEST = 8_192  # characters of an address
@@ -238,6 +238,7 @@ class TypedSentences:
                 "shown": {"number": number + 1, **shown.with_confidence().to_dict()},
                 "price": shown.price._asdict() if shown.constraints.items else None,
                 "changed": changed,
+                "note": UNLEARNED if self.parser.reader.is_unlearned([shown.sentence]) else "",
             }
 
     def page(self, arguments: Mapping[str, Sequence[str]]) -> str:

@@ -105,9 +105,7 @@ class BracketCount(Counts):
 def score_brackets(gold: Node, predicted: Node | None, rules: EvalbRules = COLLINS) -> BracketCount:
     """Count the brackets of one sentence. None is an empty parse. Trees that cannot be compared give a status, not an
     exception."""
-    if predicted is None:
-        return BracketCount(status=EMPTY)
-    gold_words, predicted_words = rules.words(gold), rules.words(predicted)
+    gold_words, predicted_words = (rules.words(tree) if tree else [] for tree in (gold, predicted))
     if not predicted_words:
         return BracketCount(status=EMPTY)
     if len(gold_words) != len(predicted_words):

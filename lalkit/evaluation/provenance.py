@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import platform
+import re
 import subprocess
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import version
@@ -91,13 +92,9 @@ def splits(treebank: str, task: str = "joint", names: Sequence[str] = SPLITS) ->
 
 def git_revision(root: Path) -> str | None:
     """Return the repository's commit, with "+changes" if tracked files differ from it; None outside git."""
-
-    def ask(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
+    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
     try:
-        return ask("rev-parse", "HEAD") + ("+changes" if ask("status", "--porcelain", "--untracked-files=no") else "")
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -117,9 +114,6 @@ def device() -> str:
 
 def peak_memory() -> float | None:
     """Return the most memory this process has used, in MB of 1024 x 1024 bytes; None on other systems than Linux."""
-    try:
-        status = Path("/proc/self/status").read_text()
-        kilobytes = float(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1])
-    except (OSError, StopIteration):
-        return None
-    return round(kilobytes / 1024, 1)
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    return round(int(found[1]) / 1024, 1) if found else None

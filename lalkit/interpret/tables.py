@@ -73,11 +73,8 @@ def normalise(raw: np.ndarray, exact: np.ndarray | None, norm: str) -> np.ndarra
     if norm == "minmax":
         low, high = raw.min(-1, keepdims=True), raw.max(-1, keepdims=True)
         return (raw - low) / np.where(high > low, high - low, 1.0)
-    if norm == "softmax":
-        powers = np.exp(raw - raw.max(-1, keepdims=True))
-        return powers / powers.sum(-1, keepdims=True)
-    if norm == "share":
-        sizes = np.abs(raw)
+    if norm in ("softmax", "share"):
+        sizes = np.abs(raw) if norm == "share" else np.exp(raw - raw.max(-1, keepdims=True))
         whole = sizes.sum(-1, keepdims=True)
         return sizes / np.where(whole > 0, whole, 1.0)
     return raw

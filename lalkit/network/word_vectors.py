@@ -119,8 +119,8 @@ class Points(HookedModule):
             for handle in keep:
                 handle.remove()
             outputs = {kind: first(found[0]) for kind, found in calls.items() if len(found) == depth}
-            states = state, state.transpose(0, 1)  # in XLNet, a row is a column of an output
-            layer = next((kind for kind, out in outputs.items() if any(torch.equal(out, s) for s in states)), None)
+            states = state.tolist(), state.transpose(0, 1).tolist()  # in XLNet, a row is a column of an output
+            layer = next((k for k, out in outputs.items() if isinstance(out, Tensor) and out.tolist() in states), None)
             for child in (child for child in children if type(child) is layer):
                 # Before the hooks of transformers, which keep the hidden states.
                 child.register_forward_pre_hook(begin, prepend=True)
@@ -241,9 +241,8 @@ def check_types(folder: str) -> None:
                 if kind not in ("F16", "BF16", "F32", "F64") and not name.endswith(
                     "_ids"
                 ):  # of positions: whole numbers
-                    raise ModelError(
-                        f"{name} is of type {kind}", where=str(file), remedy="Get the encoder again, in floats."
-                    )
+                    remedy = "Get the encoder again, in floats."
+                    raise ModelError(f"{name} is of type {kind}", where=str(file), remedy=remedy)
 
 
 class LowRankLinear(nn.Module):

@@ -19,8 +19,7 @@ from lalkit.probes.view import AttentionView, Outcome, tidy
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
-# What a head attended to is at zero, or at a given mean; or it attends to all alike
-MODES = ("context", "mean", "uniform")
+MODES = ("context", "uniform")  # what a head attended to is at zero, or it attends to all alike
 
 
 class Erasure(NamedTuple):
@@ -123,16 +122,10 @@ def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generato
     return torch.empty_like(moved).scatter_(-1, source.expand_as(moved), moved)
 
 
-def ablate(view: AttentionView, mode: str = "uniform", mean: Tensor | None = None) -> Outcome:
-    """Return the outcome without the attention of all heads.
-
-    mode: one of MODES. mean: [H, D], the heads' mean contexts on training data, for the mode "mean"; the view must have
-    `from_contexts`. Raises ValueError for another mode, and for a missing mean.
-    """
-    if mode == "mean" and mean is not None and view.from_contexts is not None:
-        return view.from_contexts(mean[None, :, None].to(view.values).expand(*view.weights.shape[:3], -1))
-    if mode not in ("context", "uniform"):
-        raise ValueError(f"no ablation {mode!r} here: give one of {', '.join(MODES)}, and the mean for mean")
+def ablate(view: AttentionView, mode: str = "uniform") -> Outcome:
+    """Return the outcome without the attention of all heads. mode: one of MODES. Raises ValueError for another."""
+    if mode not in MODES:
+        raise ValueError(f"no ablation {mode!r}: give one of {', '.join(MODES)}")
     return view.predict(uniform(view) if mode == "uniform" else torch.zeros_like(view.weights))
 
 

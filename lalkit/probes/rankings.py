@@ -16,12 +16,12 @@ STEPS = 50
 def attribute(
     function: Callable[..., Tensor], embedded: Tensor, target: Tensor, method: str = "gradient", *rest: Tensor
 ) -> Tensor:
-    """Return for each unit and word the signed attribution of the target, summed over the vector's dimensions: [B, U, T].
+    """Return for each word the signed attribution of the target, summed over the vector's dimensions: [B, T].
 
     Args:
-        function: Embedded words [B, T, e] and the rest -> probabilities [B, U, C].
+        function: Embedded words [B, T, e] and the rest -> probabilities [B, C].
         embedded: [B, T, e].
-        target: Classes [B, U].
+        target: Classes [B].
         method: "gradient" (times the input) or "integrated" (gradients integrated from zero vectors).
         rest: More arguments of the function, whose first axis is B.
 
@@ -32,19 +32,12 @@ def attribute(
 
     if method not in METHODS:
         raise ValueError(f"no method {method!r}: {' or '.join(METHODS)}")
-    embedded, attributions = embedded.detach().requires_grad_(), []
-    for u in range(target.shape[1]):
-
-        def unit(x: Tensor, *others: Tensor, u: int = u) -> Tensor:
-            return function(x, *others)[:, u]
-
-        explainer, settings = InputXGradient(unit), {}
-        if method == "integrated":
-            explainer = IntegratedGradients(unit)
-            settings = {"n_steps": STEPS, "method": "gausslegendre", "internal_batch_size": max(len(embedded), 512)}
-        part = explainer.attribute(embedded, target=target[:, u], additional_forward_args=rest or None, **settings)
-        attributions.append(part.sum(-1).detach())
-    return torch.stack(attributions, dim=1)
+    explainer, settings = InputXGradient(function), {}
+    if method == "integrated":
+        explainer = IntegratedGradients(function)
+        settings = {"n_steps": STEPS, "method": "gausslegendre", "internal_batch_size": max(len(embedded), 512)}
+    settings |= {"target": target, "additional_forward_args": rest or None}
+    return explainer.attribute(embedded.detach().requires_grad_(), **settings).sum(-1).detach()
 
 
 def agree(attributions: Tensor, attention: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,7 @@ AXES = {"b": "example", "h": "head", "q": "query", "u": "unit"}
 COLUMNS = ("system", "seed", "measure", "example", "head", "query", "unit", "value")
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a system decides, for each of U units: one for a text, or one for each step, span or word.
 
     probs [..., B, U, C]; unit_mask [B, U]; decision [..., B, U]; score [..., B, S]: counts that add up over examples, such as

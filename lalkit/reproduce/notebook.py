@@ -21,10 +21,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from unittest.mock import patch
 
 from pydantic import AllowInfNan, TypeAdapter, ValidationError
@@ -51,8 +50,7 @@ class NotebookError(LalkitError):
 # ---------------------------------------------------------------- parameters
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One declared parameter; `type` is as the notebook writes it, `default` is a Python value of that type."""
 
     name: str
@@ -140,8 +138,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 # ---------------------------------------------------------------- runs
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(NamedTuple):
     """A finished run. record is the content of run.json; its parameters are complete, with defaults."""
 
     folder: Path

@@ -33,7 +33,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import MOST_PROCESSES, Config, from_dict, override, preset, to_dict
+from lalkit.config import MOST_PROCESSES, Config, from_dict, import_modules, override, preset, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
@@ -479,6 +479,7 @@ def main() -> None:
     torch.set_num_threads(THREADS)
     with locked_folder(folder, wait=True):  # a process that lost its sweep may be about to end in this folder
         try:
+            import_modules()
             carry_out(folder, task)
         except Exception as error:
             traceback.print_exc()

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.config import Count, CountOrZero, Number, Seed, Settings, Size, override
-from lalkit.errors import CorpusError, ModelError
+from lalkit.errors import ModelError
 from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
@@ -32,7 +32,7 @@ from lalkit.probes.view import AttentionView, Outcome, judged, tidy
 from lalkit.probes.weights import diversity_loss, look_at
 from lalkit.studies import frame
 from lalkit.studies.frame import PADDING, UNKNOWN, Trained, exact, in_order
-from lalkit.studies.texts import Text, Texts, annotated, load
+from lalkit.studies.texts import OF_PENN, Text, Texts, load
 
 logger = logging.getLogger(__name__)
 
@@ -236,10 +236,8 @@ class Classifier(Trained):
     def optimizer(self) -> torch.optim.Optimizer:
         attention = set(self.attention.parameters())
         others = [p for p in self.parameters() if p not in attention]
-        groups = [
-            {"params": others, "weight_decay": self.config.weight_decay}, {"params": [*attention], "weight_decay": 0.0}  # [C]
-        ]  # fmt: skip
-        return torch.optim.Adam(groups, lr=self.config.rate, amsgrad=True)
+        groups = [{"params": others}, {"params": [*attention], "weight_decay": 0.0}]  # [C]
+        return torch.optim.Adam(groups, self.config.rate, weight_decay=self.config.weight_decay, amsgrad=True)
 
 
 # ---------------------------------------------------------------- the model as the probes see it
@@ -264,12 +262,8 @@ def view(model: Classifier, batch: Batch, examples: Sequence[int] = ()) -> Atten
 
 
 def from_words(model: Classifier, batch: Batch, through_attention: bool = True) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the function for `attribute`: (embedded [K, T, e], rows of the batch [K]) -> probabilities [K, 1, C]."""
-
-    def function(embedded: Tensor, rows: Tensor) -> Tensor:
-        return torch.softmax(model.read(embedded, batch.mask[rows], through_attention).logits, dim=-1)[:, None]
-
-    return function
+    """Return the function for `attribute`: (embedded [K, T, e], rows of the batch [K]) -> probabilities [K, C]."""
+    return lambda words, rows: torch.softmax(model.read(words, batch.mask[rows], through_attention).logits, dim=-1)
 
 
 # ---------------------------------------------------------------- measures
@@ -295,8 +289,8 @@ def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
             name = method if through else f"{method}_fixed"
             wanted = (torch.tensor(group) < ATTRIBUTED[method])[:, None]
             if wanted.any():
-                found = attribute(from_words(model, batch, through), embedded, outcome.decision, method, rows)
-                for kind, value in zip(("pearson", "jsd"), agree(found, seen.weights[:, 0, 0], batch.mask)):
+                found = attribute(from_words(model, batch, through), embedded, outcome.decision[:, 0], method, rows)
+                for kind, value in zip(("pearson", "jsd"), agree(found[:, None], seen.weights[:, 0, 0], batch.mask)):
                     tables.append(tidy(value, "bu", f"{kind}_{name}", seen, wanted, **labels))
     return pd.concat(tables, ignore_index=True)
 
@@ -382,12 +376,19 @@ def trained(
 
 
 def with_tags(data: Texts) -> Texts:
-    """Return the data with parts of speech in the test part. Without a tagger, log why and return them as they are."""
+    """Return the data with the universal parts of speech of NLTK's tagger in the test part.
+
+    Without the tagger, say how to get it, and return the data as they are.
+    """
+    from nltk.tag import PerceptronTagger
+
     try:
-        return replace(data, test=annotated(data.test))
-    except CorpusError as error:
-        logger.info("no parts of speech for %s: %s", data.name, error.problem)
+        tagger = PerceptronTagger()
+    except LookupError:
+        logger.info("%s gets no parts of speech: python -m nltk.downloader averaged_perceptron_tagger_eng", data.name)
         return data
+    tags = (tuple(OF_PENN.get(tag, "X") for _, tag in tagger.tag(text.words)) for text in data.test)
+    return replace(data, test=tuple(replace(text, tags=own) for text, own in zip(data.test, tags)))
 
 
 def runs(measures: pd.DataFrame) -> pd.DataFrame:

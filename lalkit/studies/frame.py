@@ -10,13 +10,12 @@ import copy
 import json
 import logging
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -34,7 +33,6 @@ from lalkit.studies.texts import Text, Texts
 from lalkit.training import checkpoint
 
 logger = logging.getLogger(__name__)
-Model = TypeVar("Model", bound=nn.Module)
 
 PADDING, UNKNOWN = 0, 1  # ids that every vocabulary has
 WINDOW = 50  # batches in which texts are sorted by length, so that there is little padding
@@ -115,7 +113,7 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
     optimizer = model.optimizer()
     clip, stop_at = (getattr(config, name, math.inf) for name in ("clip", "stop_at"))
     state: dict[str, Any] = {"epoch": 0, "best": -1.0, "history": []}
-    start, weights = time.perf_counter(), {}
+    weights: dict[str, Tensor] = {}
     while state["epoch"] < config.epochs and state["best"] < stop_at:
         model.train()
         torch.manual_seed((config.seed << 20) + state["epoch"])
@@ -132,8 +130,8 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
             raise ModelError(f"the loss is {mean} in epoch {state['epoch']}", remedy="Lower the rate.")
         state["history"].append({"epoch": state["epoch"], "loss": mean, "dev": model.score(data.dev)})
         dev = state["history"][-1]["dev"]
-        numbers = out, state["epoch"], config.epochs, mean, 100 * dev, time.perf_counter() - start
-        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%, %.0f s", *numbers)
+        numbers = out, state["epoch"], config.epochs, mean, 100 * dev
+        logger.info("%s: epoch %d/%d, loss %.3f, dev %.1f%%", *numbers)
         if dev > state["best"]:
             state["best"] = dev
             weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
@@ -167,7 +165,7 @@ def read_run(folder: str | Path, form: str) -> tuple[dict, dict[str, Tensor]]:
     return content, tensors
 
 
-def exact(model: Model) -> Model:
+def exact(model: Any) -> Any:
     """Return a copy in float64 for probes. Padding then changes no number by more than 1e-12, and near-ties stay as they are."""
     return copy.deepcopy(model).double().eval()
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
 from lalkit.api import Parser
 from lalkit.config import Config, from_dict
@@ -32,8 +29,6 @@ from lalkit.files import find_json, write_json, write_text
 from lalkit.interpret import layer_of
 from lalkit.interpret.layers import Explainer, gold_spans
 from lalkit.interpret.tables import Contributions, Span
-from lalkit.network.batches import Batch
-from lalkit.network.parser import Network
 from lalkit.probes.perturbation import ask
 from lalkit.probes.view import AttentionView
 from lalkit.reproduce.report import read_sweep
@@ -141,36 +136,29 @@ def measure(
     for name, tensors in (("parameters", weights), ("head_parameters", source.weights() if source else [])):
         rows.append((TRAINED, "", name, sum(x.numel() for x in tensors)))
     if source:
-        with words_kept(parser.network):
-            mean = source.mean(train)
-            for name, hooks in source.controls(mean).items():
-                with source.layer.hooked(**hooks):
-                    evaluations[name] = evaluate(gold, _parse(parser, gold))
-            if probed and not source.mixed:
-                found = source.explain(gold, gold=True).heads(mean.cpu().numpy())
-                known = np.isfinite(found.by(found.norm)).all(1)  # labels that the parser knows
-                found = found.where(found.spans["gold"].to_numpy(bool) & known)
-                heads = {name: source.head_of(name, found) for name in labels if name in parser.vocab.label_index}
-                before = by_label(gold, trained, APART, least=0)
-                for label, head in heads.items():
-                    rows += _of_label(TRAINED, label, before)
-                    for name, hooks in source.without(head, mean).items():
-                        with source.layer.hooked(**hooks):
-                            counts = by_label(gold, _parse(parser, gold), APART, least=0)
-                            rows += _of_label(name, label, counts)
-                rows += _tops(found, heads)
-                rows += _head_words(source, gold, heads)
-                rows += _probes(source, subset(gold, probed), rounds)
+        mean = source.mean(train)
+        for name, hooks in source.controls(mean).items():
+            with source.layer.hooked(**hooks):
+                evaluations[name] = evaluate(gold, _parse(parser, gold))
+        if probed and not source.mixed:
+            found = source.explain(gold, gold=True).heads(mean.cpu().numpy())
+            known = np.isfinite(found.by(found.norm)).all(1)  # labels that the parser knows
+            found = found.where(found.spans["gold"].to_numpy(bool) & known)
+            heads = {name: source.head_of(name, found) for name in labels if name in parser.vocab.label_index}
+            before = by_label(gold, trained, APART, least=0)
+            for label, head in heads.items():
+                rows += _of_label(TRAINED, label, before)
+                for name, hooks in source.without(head, mean).items():
+                    with source.layer.hooked(**hooks):
+                        counts = by_label(gold, _parse(parser, gold), APART, least=0)
+                        rows += _of_label(name, label, counts)
+            rows += _tops(found, heads)
+            rows += _head_words(source, gold, heads)
+            rows += _probes(source, subset(gold, probed), rounds)
     for name, evaluation in evaluations.items():
         summary = evaluation.summary()
         rows += [(name, "", key, summary[key]) for key in ("f1", "uas", "las") if summary[key] is not None]
     return rows
-
-
-def usual_labels(gold: Sequence[Sentence]) -> list[str]:
-    """Return the most frequent labels of gold constituents, without unary chains."""
-    names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
-    return list(names.value_counts().index[:LABELS])
 
 
 def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -282,7 +270,9 @@ def compare_heads(
     """
     gold = with_constituents(treebank, split, sentences)
     train = subset(load(treebank, "train").sentences, MEANS)
-    labels = usual_labels(gold)
+    # The most frequent labels of gold constituents, without unary chains.
+    names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
+    labels = list(names.value_counts().index[:LABELS])
     # What the measurements depend on besides the parser.
     common = [[repr(s) for s in gold], [repr(s) for s in train], labels, probed, rounds, code_hash()]
     rows = []
@@ -349,9 +339,8 @@ PROBES = {
 }  # fmt: skip
 
 
-def write(comparison: Compared, out: str | Path, title: str) -> list[Path]:
+def write(table: pd.DataFrame, tested: pd.DataFrame, out: str | Path, title: str) -> list[Path]:
     """Write tests.csv, the page heads.md and, last, table.csv into a folder."""
-    table, tested = comparison
     return [
         write_text(Path(out, "tests.csv"), tested.to_csv(index=False, float_format="%.6g")),
         write_text(Path(out, "heads.md"), page(table, tested, title)),
@@ -397,20 +386,3 @@ def _cell(values: pd.Series) -> str:
         return ""
     digits = 0 if abs(mean) >= 1000 else 1 if abs(mean) >= 10 else 2
     return f"{mean:,.{digits}f}" + (f" ± {sd:,.{digits}f}" if sd > 1e-9 else "")
-
-
-@contextmanager
-def words_kept(network: Network) -> Iterator[None]:
-    """Compute the vectors of a batch's words only once inside the `with` block. Controls change only the steps after them."""
-    compute = network.words.forward
-    kept: dict[tuple, Tensor] = {}
-
-    def forward(batch: Batch) -> Tensor:
-        inputs = batch.lengths, batch.subwords, batch.places, batch.words, batch.chars
-        key = tuple(x.cpu().numpy().tobytes() for x in inputs if x is not None)
-        if key not in kept:
-            kept[key] = compute(batch)
-        return kept[key]
-
-    with patch.object(network.words, "forward", forward):
-        yield

@@ -63,8 +63,10 @@ def score(documents: Sequence[Text], written: Sequence[Sequence[str]], vocabular
 
 
 @torch.inference_mode()
-def head_table(model: Summarizer, documents: Sequence[Text]) -> pd.DataFrame:
-    """Return a row for each head, while the model reads the true summary.
+def head_tables(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a row for each head, while the model reads the true summary; and a row for each head and tag.
+
+    The second table has the share of the tag in the head's attention, and in the tokens, over all documents. The first has:
 
     pos_kl, ne_ratio: means over documents (ne_ratio: over documents with names); ne_share: the share of names among the tokens,
     which even attention would give; before, at, after: the shares of queries that attend most to the word before, at or after
@@ -76,31 +78,32 @@ def head_table(model: Summarizer, documents: Sequence[Text]) -> pd.DataFrame:
     out [D].
     """
     model.eval()
-    parts = [_measure(model, group) for group in in_order(documents, SIZE)]
-    groups = pd.concat([texts for texts, _ in parts], ignore_index=True).groupby("head", sort=False)
+    texts, counts, tags = map(pd.concat, zip(*(_measure(model, group) for group in in_order(documents, SIZE))))
+    groups, sums = texts.groupby("head", sort=False), tags.groupby(["head", "tag"]).sum()
     heads = groups[["pos_kl", "ne_ratio", "ne_share"]].mean()
-    counts = pd.concat([counts for _, counts in parts]).groupby(["head", "what"], sort=False).sum(min_count=1)
+    counts = counts.groupby(["head", "what"], sort=False).sum(min_count=1)
     shares = (counts["hits"] / counts["cells"]).unstack("what")
     heads = heads.join(shares.reindex(columns=["before", "at", "after", "sparsity"]))
     heads.insert(6, "position", heads[["before", "at", "after"]].max(axis=1))
     heads["documents"], heads["named"] = groups.size(), groups["ne_ratio"].count()
     heads["empty"] = heads["documents"] - groups["pos_kl"].count()
-    return heads.reset_index()
+    return heads.reset_index(), (sums / sums.groupby("head").transform("sum")).reset_index()
 
 
-def _measure(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a row for each head and document; and counts over all queries: head, what, hits, and cells (their number)."""
+def _measure(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return a row for each head and document; counts over all queries: head, what, hits, cells; a row for each head and tag."""
     batch = model.collate(documents)
     tags, names = _tags(batch, documents)
     named = pad([d.entities for d in documents], batch.source.shape[1], -1, device=batch.source.device) == 1
     weights = model(batch).weights
     places = reference(batch, weights[model.copying][:, 0])
     share = named.sum(1) / batch.mask.sum(1)
-    texts, counts = [], []
+    texts, counts, rows, tokens = [], [], [], torch.bincount(tags[tags >= 0], minlength=len(names)).tolist()
     for block in model.blocks:
         kind, w, queries = block.split(".")[0], weights[block], _queries(batch, block)
         pooled = measures.pool_queries(w, queries, batch.mask)
         every = torch.arange(w.shape[2], device=w.device).expand_as(w[:, 0, :, 0])
+        mass = measures.tag_histogram(pooled.nan_to_num(), tags, len(names)).sum(0).tolist()
         own, offsets = every if kind == "enc" else places, tuple(PLACES[kind].values())
         kl, ratio = measures.pos_kl(pooled, tags, len(names)), measures.mass_ratio(pooled, named)
         near = measures.relative_position(w, own, batch.mask, queries, offsets)
@@ -108,29 +111,13 @@ def _measure(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame
         zeros, cells = measures.sparsity(w, batch.mask, queries), int((batch.mask[:, None] & queries[:, :, None]).sum())
         for h in range(w.shape[1]):
             head, columns = f"{block}.{h}", {"pos_kl": kl[:, h], "ne_ratio": ratio[:, h], "ne_share": share}
+            rows += zip(repeat(head), names, mass[h], tokens)
             table = pd.DataFrame({"head": head} | {name: value.cpu() for name, value in columns.items()})
             texts.append(table.assign(ne_share=table["ne_share"].where(table["ne_ratio"].notna())))
             shares = [*zip(PLACES[kind], near[h].tolist(), asked), ("sparsity", float(zeros[h]), cells)]
             counts += [(head, what, value * n if n else 0.0, n) for what, value, n in shares]
-    return pd.concat(texts), pd.DataFrame(counts, columns=["head", "what", "hits", "cells"])
-
-
-@torch.inference_mode()
-def tag_table(model: Summarizer, documents: Sequence[Text]) -> pd.DataFrame:
-    """Return a row for each head and tag: its share of the head's attention, and of the tokens, over all documents."""
-    model.eval()
-    rows = []
-    for group in in_order(documents, SIZE):
-        batch = model.collate(group)
-        (tags, names), weights = _tags(batch, group), model(batch).weights
-        tokens = torch.bincount(tags[tags >= 0], minlength=len(names)).tolist()
-        for block in model.blocks:
-            pooled = measures.pool_queries(weights[block], _queries(batch, block), batch.mask)
-            mass = measures.tag_histogram(pooled.nan_to_num(), tags, len(names)).sum(0)
-            for h, row in enumerate(mass.tolist()):
-                rows += zip(repeat(f"{block}.{h}"), names, row, tokens)
-    sums = pd.DataFrame(rows, columns=["head", "tag", "share", "tokens"]).groupby(["head", "tag"]).sum()
-    return (sums / sums.groupby("head").transform("sum")).reset_index()
+    counted = pd.DataFrame(counts, columns=["head", "what", "hits", "cells"])
+    return pd.concat(texts), counted, pd.DataFrame(rows, columns=["head", "tag", "share", "tokens"])
 
 
 @torch.inference_mode()
@@ -139,13 +126,12 @@ def attention_of(model: Summarizer, document: Text, heads: Sequence[str]) -> pd.
 
     A query of the decoder is named by the word of the true summary that it writes.
     """
-    batch = model.collate([document])
-    words = list(document.words[: batch.source.shape[1]])
-    summary = [*document.summary[: model.config.target], "(end)"]
-    weights, tables = model.eval()(batch).weights, []
+    summary = [*document.summary, "(end)"]
+    weights, tables = model.eval()(model.collate([document])).weights, []
     for head in heads:
         block, _, number = head.rpartition(".")
-        cells = product(enumerate(words if block.startswith("enc") else summary), enumerate(words))
+        queries = document.words if block.startswith("enc") else summary
+        cells = product(enumerate(queries), enumerate(document.words))
         table = pd.DataFrame([(head, *q, *k) for q, k in cells], columns=["head", "row", "asks", "column", "word"])
         tables.append(table.assign(weight=weights[block][0, int(number)].flatten().tolist()))
     return pd.concat(tables, ignore_index=True)
@@ -257,13 +243,13 @@ def study(
         settings: Settings of SummarizerConfig that replace the usual ones, e.g. {"layers": "4"} as in the paper.
 
     Returns: the tables of notebook 17, whose first columns are variant and seed. runs: a row for each run (see `_run_row`);
-        heads: a row for each head, its `head_table` with what is lost without it (difference, p_holm); tags: `tag_table`;
+        heads, tags: `head_tables`, the first with what is lost without each head (difference, p_holm);
         ablation: `ablate_heads`; attention: `attention_of` three heads of the first run.
 
     Raises: ModelError for an unknown variant or a run of other documents.
     """
     documents = news().shortened(train, dev, test)
-    config = override(summarizers.SMALL, settings or {})
+    config = override(SummarizerConfig(), settings or {})
     tables: dict[str, list[pd.DataFrame]] = {}
     for seed, variant in frame.grid(variants, VARIANTS, seeds):
         run, removed = trained(folder, documents, variant, seed, config), ablated if variant in ABLATED else None
@@ -292,7 +278,8 @@ def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
     # A summary without an end is cut at `most` words.
     model, most = Summarizer.load(run), 2 * max(len(d.summary) for d in test)
     written = score(test, summaries(model, test, most), model.vocabulary)
-    tables, heads = {"tags": tag_table(model, test)}, head_table(model, test)
+    heads, tags = head_tables(model, test)
+    tables = {"tags": tags}
     if ablated is not None:
         found = tables["ablation"] = ablate_heads(model, test[: ablated or None], most)
         losses = found[found["mode"] == "context"].set_index("head")[["difference", "p_holm"]]

@@ -18,10 +18,9 @@ from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Share, Size
+from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
 from lalkit.network.batches import pad
 from lalkit.network.encoder import Change, HookedModule
@@ -49,22 +48,15 @@ class SummarizerConfig(Settings):
     heads: Size = 4  # [P] 8
     d_model: Size = 64  # [P] 512; with 96 training takes 1.5 times as long, and 64 is enough for the news
     d_ff: Size = 256  # [C] 2048
-    dropout: Share = 0.0  # [C] 0.2; it takes a third of a step on a CPU, and made-up news need none
     sparse: Sparse = "none"
     # Of the heads that `sparse` names. All others have softmax.
     normaliser: Literal["softmax", "sparsemax", "entmax15"] = "sparsemax"
-    vocabulary: CountOrZero = 50_000  # [C] the most frequent words; all others can only be copied
-    min_count: CountOrZero = 4  # [D] rarer words of the training part are unknown too
-    source: Size = 400  # [C] tokens of a document; more are cut off
-    target: Size = 100  # [C]
+    min_count: CountOrZero = 4  # [D] rarer words of the training part are unknown: they can only be copied
     seed: Seed = 1
     epochs: Count = 12  # [D]
     batch: Count = 50  # [D]
     rate: Number = 1e-3  # [D] Adam; [C] noam 2, warm-up 8000
     clip: Number = 1.0  # [D]
-
-
-SMALL = SummarizerConfig()
 
 
 # ---------------------------------------------------------------- batches
@@ -113,7 +105,7 @@ class Vocabulary:
         """Collect the words of documents and summaries: the most frequent first, equally frequent ones by the alphabet."""
         counts = frame.frequent((text for d in documents for text in (d.words, d.summary)), config.min_count)
         words = sorted(counts.keys() - set(SPECIAL), key=lambda word: (-counts[word], word))
-        return cls((*SPECIAL, *words[: config.vocabulary]))
+        return cls((*SPECIAL, *words))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -134,9 +126,9 @@ class MultiHeadAttention(HookedModule):
 
     points = {"attention": "batch head query key", "values": "batch head key dim", "contexts": "batch head query dim"}
 
-    def __init__(self, d_model: int, normalisers: tuple[str, ...], dropout: float):
+    def __init__(self, d_model: int, normalisers: tuple[str, ...]):
         super().__init__()
-        self.normalisers, self.heads, self.dropout = normalisers, len(normalisers), dropout
+        self.normalisers, self.heads = normalisers, len(normalisers)
         self.query, self.key, self.value, self.output = (nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, x: Tensor, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,7 +144,7 @@ class MultiHeadAttention(HookedModule):
             heads = [h for h, name in enumerate(self.normalisers) if name == kind]
             weights[:, heads] = normalise(scores[:, heads], mask[:, heads], kind)
         weights, value = self.hook("attention", weights), self.hook("values", value)
-        contexts = self.hook("contexts", F.dropout(weights, self.dropout, self.training) @ value)
+        contexts = self.hook("contexts", weights @ value)
         return self.output(contexts.transpose(1, 2).flatten(-2)), weights
 
 
@@ -169,21 +161,20 @@ class Layer(nn.Module):
     def __init__(self, config: SummarizerConfig, own: tuple[str, ...], cross: tuple[str, ...] | None):
         super().__init__()
         d, wide = config.d_model, config.d_ff
-        self.own = MultiHeadAttention(d, own, config.dropout)
-        self.cross = MultiHeadAttention(d, cross, config.dropout) if cross else None
+        self.own = MultiHeadAttention(d, own)
+        self.cross = MultiHeadAttention(d, cross) if cross else None
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(3 if cross else 2))
-        self.dropout = nn.Dropout(config.dropout)
-        self.feedforward = nn.Sequential(nn.Linear(d, wide), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(wide, d))
+        self.feedforward = nn.Sequential(nn.Linear(d, wide), nn.ReLU(), nn.Linear(wide, d))
 
     def forward(self, x, mask, memory=None, memory_mask=None):
         """Return (x, weights): those over the document, where there are any."""
         normed = self.norms[0](x)
         context, weights = self.own(normed, normed, mask)
-        x = x + self.dropout(context)
+        x = x + context
         if self.cross is not None:
             context, weights = self.cross(self.norms[1](x), memory, memory_mask)
-            x = x + self.dropout(context)
-        return x + self.dropout(self.feedforward(self.norms[-1](x))), weights
+            x = x + context
+        return x + self.feedforward(self.norms[-1](x)), weights
 
 
 class Summarizer(Trained):
@@ -193,7 +184,7 @@ class Summarizer(Trained):
     heads.
     """
 
-    form, Config, Vocabulary = "lalkit-summarizer-2", SummarizerConfig, Vocabulary
+    form, Config, Vocabulary = "lalkit-summarizer-3", SummarizerConfig, Vocabulary
     points = {"copied": "batch query key"}
 
     def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):
@@ -204,7 +195,6 @@ class Summarizer(Trained):
             raise ModelError(problem, remedy="Give d_model a multiple of heads.")
         self.embed = nn.Embedding(len(vocabulary), d, padding_idx=PADDING)
         nn.init.normal_(self.embed.weight, std=d**-0.5)
-        self.dropout = nn.Dropout(config.dropout)
         encoder, cross = normalisers(config)
         self.encoder = nn.ModuleList(Layer(config, kinds, None) for kinds in encoder)
         self.decoder = nn.ModuleList(Layer(config, ("softmax",) * config.heads, kinds) for kinds in cross)
@@ -228,18 +218,15 @@ class Summarizer(Trained):
         return self.blocks[-1]
 
     def collate(self, documents: Sequence[Text]) -> Batch:
-        """Return a batch of documents, where the weights are. Texts longer than the config's source or target are cut."""
+        """Return a batch of documents, where the weights are."""
         size, index = len(self.vocabulary), self.vocabulary.index
-        sources = [d.words[: self.config.source] for d in documents]
-        targets = [d.summary[: self.config.target] for d in documents]
-        unknown = tuple(dict.fromkeys(w for words in sources for w in words if w not in index))
+        unknown = tuple(dict.fromkeys(w for d in documents for w in d.words if w not in index))
         ids = index | {word: size + i for i, word in enumerate(unknown)}
-        known = [[index.get(w, UNKNOWN) for w in words] for words in sources]
-        extended = [[ids[w] for w in words] for words in sources]
-        before = [[START, *(index.get(w, UNKNOWN) for w in words)] for words in targets]
+        known = [[index.get(w, UNKNOWN) for w in d.words] for d in documents]
+        extended = [[ids[w] for w in d.words] for d in documents]
+        before = [[START, *(index.get(w, UNKNOWN) for w in d.summary)] for d in documents]
         # An unknown word that is not in this document cannot be written. The target is then <unk>.
-        pairs = zip(targets, map(set, sources))
-        wanted = [[*(ids[w] if w in index or w in source else UNKNOWN for w in words), STOP] for words, source in pairs]
+        wanted = [[*(ids[w] if w in index or w in d.words else UNKNOWN for w in d.summary), STOP] for d in documents]
         device = self.say.weight.device
         source, places, words, target = (pad(rows, device=device) for rows in (known, extended, before, wanted))
         return Batch(source, places, source != PADDING, words, target, unknown)
@@ -300,7 +287,7 @@ class Summarizer(Trained):
 
     def _embed(self, ids: Tensor) -> Tensor:
         x = self.embed(ids) * math.sqrt(self.config.d_model)
-        return self.dropout(x + positions(ids.shape[1], self.config.d_model, x))
+        return x + positions(ids.shape[1], self.config.d_model, x)
 
     @torch.inference_mode()
     def summarize(self, batch: Batch, most: int = 100) -> list[list[str]]:

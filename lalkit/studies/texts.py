@@ -16,7 +16,7 @@ program wrote the articles.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,22 +72,6 @@ _PENN = {
     ".": ". , : `` '' # $ -LRB- -RRB- ( ) -NONE-",
 }  # fmt: skip
 OF_PENN = {penn: tag for tag, several in _PENN.items() for penn in several.split()}
-
-
-def annotated(texts: Sequence[Text]) -> tuple[Text, ...]:
-    """Return the texts with tags: those of NLTK's tagger, as universal ones.
-
-    Raises CorpusError if the tagger is not on this machine.
-    """
-    from nltk.tag import PerceptronTagger
-
-    try:
-        tagger = PerceptronTagger()
-    except LookupError:
-        remedy = "Get it with: python -m nltk.downloader averaged_perceptron_tagger_eng"
-        raise CorpusError("NLTK's tagger is not on this machine", remedy=remedy) from None
-    tags = ([OF_PENN.get(tag, "X") for _, tag in tagger.tag(text.words)] for text in texts)
-    return tuple(replace(text, tags=tuple(own)) for text, own in zip(texts, tags))
 
 
 # ---------------------------------------------------------------- data by name

@@ -30,8 +30,8 @@ from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer, with_one
 from lalkit.network.span_attention import FLOOR
 from lalkit.training.checkpoint import load_model
-from lalkit.training.named import find
-from lalkit.treebank.text import token_pattern
+from lalkit.training.named import common_words, find
+from lalkit.treebank.text import FOREIGN, token_pattern
 
 OUTPUTS = ["logits", "evidence", "boundary", "arcs", "arc_labels", "tags"]
 Stored = Literal["fp32", "fp16", "int8"]
@@ -90,6 +90,7 @@ def export(name: str, folder: Path, precision: Stored = "fp32", replace: bool = 
         "hyphens": hyphens, "words": token_pattern(hyphens).pattern, "longest": tokenizer.model_max_length,
         "before": before, "after": after, "unknown": tokenizer.unk_token_id,
         "labels": vocab.labels, "heads": vocab.labels[1:], "arc_labels": vocab.arc_labels, "tags": vocab.tags,
+        "common": sorted(common_words(loaded.info)), "foreign": FOREIGN,
         "files": {f: {"sha256": sha256(data).hexdigest(), "bytes": len(data)} for f, data in files.items()},
     }  # fmt: skip
     (folder / "parser.json").unlink(missing_ok=True)

@@ -19,9 +19,11 @@ from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 from lalkit.errors import ModelError, ParameterError, checked, did_you_mean, warn_once
 from lalkit.files import read_json
 from lalkit.treebank.corpora import shipped
+from lalkit.treebank.text import COMMON
 
 DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is here
 LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
+ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
 HUB = "hf:"
 HUB_FILES = ["*.json", "*.safetensors", "README.md"]
 WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of lalkit; in a checkout, tools/ship.py makes it)"
@@ -141,3 +143,9 @@ def read_profile(folder: Path) -> dict | None:
 def sources(treebank: str) -> list[str]:
     """Return the names of the treebanks of a mixture, without layers, genres and weights."""
     return [re.split("[:*/]", part)[0] for part in treebank.split("+")]
+
+
+def common_words(info: dict) -> set[str]:
+    """Return the commonest words of what a parser learned; those of English for a treebank of English; none if nobody knows."""
+    english = not ENGLISH.isdisjoint(sources(info.get("treebank", "")))
+    return set(info.get("common") or COMMON * english)

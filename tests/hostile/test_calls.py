@@ -79,7 +79,7 @@ OF_RESULTS = {
 }
 OF_EXPLANATIONS = {
     "text": [{"top": 0}, {"top": -1}, {"top": HUGE}], "of": [{"label": "ZZ"}], "attention": [{"label": "ZZ"}],
-    "top": [{"count": 0}, {"count": HUGE}, {"norm": "most"}], "contrast": [{}, {"against": "ZZ"}],
+    "top": [{"count": 0}, {"count": HUGE}, {"norm": "most"}],
 }  # fmt: skip
 OF_PARSERS = {
     "errors": [{"gold": ["One two."]}], "view": [{"texts": []}],

@@ -15,7 +15,6 @@ from lalkit.interpret.tables import NORMS, normalise
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.probes.perturbation import ablate
-from lalkit.studies.label_heads import words_kept
 
 # ---------------------------------------------------------------- contributions
 
@@ -109,14 +108,15 @@ def test_the_view_has_the_decisions_of_the_parser(larger, some):
 def test_ablations_agree_with_controls(larger, some):
     network, spans = larger.network, [spans_of(s) for s in some]
     seen, mean = larger.view(some, spans=spans), larger.attribution.mean(some)
-    changes = {"context": torch.zeros_like, "mean": lambda c: mean.to(c.dtype).expand_as(c)}
-    for mode, change in changes.items():
+    means = seen.from_contexts(mean[None, :, None].to(seen.values).expand(*seen.weights.shape[:3], -1))
+    changes = {torch.zeros_like: ablate(seen, "context"), (lambda c: mean.to(c.dtype).expand_as(c)): means}
+    for change, outcome in changes.items():
         with network.label_attention.hooked(contexts=change), torch.no_grad():
             chart = network(larger.model.collator(some)).label_scores
-        found = ablate(seen, mode=mode, mean=mean).probs
         for b in range(len(some)):
             for u, (start, end, _) in enumerate(spans[b]):
-                assert torch.allclose(found[b, u], torch.softmax(chart[b, start, end].double(), -1), atol=1e-6)
+                wanted = torch.softmax(chart[b, start, end].double(), -1)
+                assert torch.allclose(outcome.probs[b, u], wanted, atol=1e-6)
 
 
 def test_a_parser_with_mixed_heads_has_a_view(larger, some):
@@ -186,16 +186,6 @@ def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
         close(scores(parser, sample[:1]), expected)
     assert not torch.allclose(scores(parser, sample[:1]), expected, atol=1e-4)
-
-
-def test_word_vectors_are_computed_once_and_stay_the_same(parser, sample, monkeypatch):
-    before, calls, compute = scores(parser, sample[:3]), [], parser.network.words.forward
-    monkeypatch.setattr(parser.network.words, "forward", lambda batch: calls.append("words") or compute(batch))
-    with words_kept(parser.network):
-        for some in (sample[:3], sample[:3], sample[1:3]):
-            close(scores(parser, some), scores(parser, some), 0)
-    assert len(calls) == 2
-    close(scores(parser, sample[:3]), before)
 
 
 @pytest.mark.parametrize(

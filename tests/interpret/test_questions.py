@@ -251,7 +251,7 @@ def test_the_answer_is_that_of_the_parser(parser):
     answer, trees = ask(typed, text=TEXT, k="3", tree="2"), result.alternatives(3)
     assert answer["trees"] == [tree.to_dict() for tree in trees] and json.dumps(answer, allow_nan=False)
     assert answer["shown"] == {"number": 2, **trees[1].with_confidence().to_dict()}
-    assert answer["price"] is None and answer["changed"] is None
+    assert answer["price"] is None and answer["changed"] is None and answer["note"] == ""
     page = typed.page({"text": [TEXT], "tree": ["2"]})
     assert page == trees[1].explore(constrain=True).html != trees[0].explore(constrain=True).html
     start, end, label, _ = result.spans[0]

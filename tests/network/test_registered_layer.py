@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -10,11 +11,12 @@ from torch import nn
 
 import lalkit
 from lalkit.api import Parser
-from lalkit.config import LAYERS, from_dict, override, register_layer, tiny, to_dict
+from lalkit.config import LAYERS, MODULES, from_dict, override, register_layer, tiny, to_dict
 from lalkit.errors import ModelError
 from lalkit.network.label_attention import LabelAttention
 from lalkit.training.loop import train
 from lalkit.treebank.corpora import load
+from tests.command import lalkit as command
 
 
 @dataclass(frozen=True)
@@ -137,3 +139,27 @@ def test_a_layer_that_returns_something_else_is_named(run, tmp_path):
     settings = {"model.label_attention": "pool", "model.label_attention.faulty": True}
     with pytest.raises(ModelError, match=re.escape("the layer 'pool' returns tensors of the shapes [[")):
         train(override(tiny(), settings), "sample", tmp_path / "faulty")
+
+
+def test_the_command_line_and_its_processes_import_it(tmp_path, monkeypatch):
+    monkeypatch.setenv(MODULES, "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "my_layers.py").write_text(
+        "import lalkit\nfrom tests.network.test_registered_layer import Pool, PoolConfig\n"
+        "lalkit.register_layer('mine', Pool, PoolConfig)\n"
+    )
+    plan = (
+        "name: mine\nquestion: Does it work?\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {layer: {mine: {}}}\n"
+    )
+    (tmp_path / "plan.yml").write_text(f"{plan}set: {{model.label_attention: mine, train.epochs: 1}}\n")
+    code, _, err = command("sweep", "plan.yml", "--out", "runs", cwd=tmp_path)
+    assert code == 2 and "'mine', which is not registered" in err
+    code, _, err = command("--import", "my_layers", "sweep", "plan.yml", "--out", "runs", cwd=tmp_path)
+    assert code == 0, err
+    (folder,) = (tmp_path / "runs").glob("**/parser")
+    options = "--model", folder, "--workers", 1, "--out", "parses.ptb"
+    code, _, err = command("--import", "my_layers", "parse", *options, stdin=b"It rained.\nIt snowed.\n", cwd=tmp_path)
+    assert (code, len((tmp_path / "parses.ptb").read_text().splitlines())) == (0, 2), err
+    code, _, err = command("--import", "no_layers", "models", cwd=tmp_path)
+    assert code == 2 and "the module 'no_layers' cannot be imported" in err
+    LAYERS.pop("mine")

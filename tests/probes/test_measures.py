@@ -93,10 +93,10 @@ def test_of_a_linear_function_both_methods_are_the_terms_themselves():
     w = torch.randn(7, 4, 2, dtype=torch.float64)
 
     def linear(x):
-        return torch.einsum("bte,tec->bc", x, w)[:, None]
+        return torch.einsum("bte,tec->bc", x, w)
 
-    target = torch.tensor([[0], [1], [0], [1], [1]])
-    wanted = torch.einsum("bte,tec->btc", X, w).gather(2, target[:, None].expand(-1, 7, -1)).transpose(1, 2)
+    target = torch.tensor([0, 1, 0, 1, 1])
+    wanted = torch.einsum("bte,tec->btc", X, w).gather(2, target[:, None, None].expand(-1, 7, -1))[..., 0]
     for method in ("gradient", "integrated"):
         assert torch.allclose(attribute(linear, X, target, method), wanted)
     with pytest.raises(ValueError, match="no method 'saliency'"):

@@ -100,11 +100,11 @@ def test_integrated_gradients_add_up_through_the_attention_only():
     for p in model.parameters():
         p.data *= 2
     batch = model.collate([text for text in DATA.test if len(text.words) > 3][:4])
-    embedded, rows, target = model.words(batch.x).detach(), torch.arange(4), batch.label[:, None]
+    embedded, rows, target = model.words(batch.x).detach(), torch.arange(4), batch.label
     errors = []
     for through in (True, False):
         function = classifiers.from_words(model, batch, through)
-        ends = [function(x, rows).gather(2, target[..., None])[..., 0] for x in (embedded, torch.zeros_like(embedded))]
+        ends = [function(x, rows).gather(1, target[:, None])[:, 0] for x in (embedded, torch.zeros_like(embedded))]
         found = attribute(function, embedded, target, "integrated", rows)
         errors.append(float((found.sum(-1) - (ends[0] - ends[1]).detach()).abs().max()))
     assert errors[0] < 1e-5 < 1e-4 < errors[1]

@@ -162,7 +162,7 @@ def test_tests_are_over_the_runs():
 
 
 def test_the_files(comparison, tmp_path):
-    paths = label_heads.write(comparison, tmp_path, "Heads")
+    paths = label_heads.write(*comparison, tmp_path, "Heads")
     assert [path.name for path in paths] == ["tests.csv", "heads.md", "table.csv"], "the last one means: it has ended"
     written = pd.read_csv(paths[-1], keep_default_na=False, na_values={"value": [""]})
     pd.testing.assert_frame_equal(written, comparison.table, check_dtype=False)

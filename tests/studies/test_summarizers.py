@@ -17,13 +17,13 @@ from lalkit.probes.perturbation import permutation_tvd
 from lalkit.studies import frame, summarizers
 from lalkit.studies import summarizer_heads as heads
 from lalkit.studies.frame import PADDING, UNKNOWN
-from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_table, score, study, tag_table
+from lalkit.studies.summarizer_heads import ablate_heads, change_without, head_tables, score, study
 from lalkit.studies.summarizers import STOP, Summarizer, SummarizerConfig, Vocabulary, view
 from lalkit.studies.texts import Text, news
 from tests.reference import probes_literal as literal
 from tests.studies.small import same
 
-CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, dropout=0.0, min_count=1)
+CONFIG = SummarizerConfig(layers=2, heads=2, d_model=8, d_ff=16, min_count=1)
 KNOWN = Text(("a", "b", "c", "b"), summary=("b", "a"))
 NEW = Text(("a", "Zork", "b", "Zork", "Quux"), summary=("Zork", "c"))
 
@@ -153,7 +153,6 @@ def test_sizes_that_do_not_fit_and_a_variant_that_is_not_known(tmp_path):
     assert not (tmp_path / "runs").exists()
     with pytest.raises(ModelError, match="8 units cannot be shared by 3 heads"):
         make(replace(CONFIG, heads=3))
-    assert make(replace(CONFIG, source=3)).collate([NEW]).source.shape == (1, 3)
 
 
 # ---------------------------------------------------------------- the view of the probes
@@ -274,7 +273,7 @@ def by_definition(model, head):
 
 
 def test_every_measure_is_what_a_loop_finds(model, monkeypatch):
-    table = head_table(model, DOCUMENTS)
+    table, tags = head_tables(model, DOCUMENTS)
     columns = ["pos_kl", "ne_ratio", "before", "at", "after", "sparsity"]
     rows = table.set_index("head")
     for head in model.heads:
@@ -282,10 +281,9 @@ def test_every_measure_is_what_a_loop_finds(model, monkeypatch):
     assert set(table["documents"]) == {13} and set(table["named"]) == {12} and set(table["empty"]) == {0}
     share = [sum(d.entities) / len(d.words) for d in DOCUMENTS[:-1]]
     assert table["ne_share"].to_numpy() == pytest.approx(sum(share) / len(share))
-    tags = tag_table(model, DOCUMENTS)
     monkeypatch.setattr(heads, "SIZE", 4)
-    pd.testing.assert_frame_equal(head_table(model, DOCUMENTS), table, rtol=1e-6)
-    pd.testing.assert_frame_equal(tag_table(model, DOCUMENTS), tags, rtol=1e-6)
+    for again, whole in zip(head_tables(model, DOCUMENTS), (table, tags)):
+        pd.testing.assert_frame_equal(again, whole, rtol=1e-6)
     tokens = pd.Series([tag for d in DOCUMENTS for tag in d.tags]).value_counts(normalize=True)
     one = tags[tags["head"] == "enc.0.0"].set_index("tag")
     assert one["share"].sum() == pytest.approx(1) and one["tokens"].to_dict() == pytest.approx(tokens.to_dict())
@@ -297,11 +295,11 @@ def test_heads_with_nothing_to_find(model):
     for layer in even.encoder:
         torch.nn.init.zeros_(layer.own.query.weight)
         torch.nn.init.zeros_(layer.own.query.bias)
-    table = head_table(even, DOCUMENTS).set_index("head").loc[["enc.0.0", "enc.1.1"]]
+    table = head_tables(even, DOCUMENTS)[0].set_index("head").loc[["enc.0.0", "enc.1.1"]]
     assert table["pos_kl"].abs().max() < 1e-12 and (table["sparsity"] == 0).all() and table["at"].isna().all()
     assert table["ne_ratio"].tolist() == pytest.approx(table["ne_share"].tolist())
     bare = Text(("a", "b"), "", ("Zork",), ("X", "Y"), (False, False))
-    table = head_table(make(replace(STEEP, layers=1, min_count=1), [bare]), [bare])
+    table, _ = head_tables(make(replace(STEEP, layers=1, min_count=1), [bare]), [bare])
     assert table["ne_ratio"].isna().all() and set(table["named"]) == {0} and table["pos_kl"].notna().all()
     assert table.loc[table["head"].str.startswith("cross"), "position"].isna().all()
 
@@ -329,7 +327,7 @@ def test_rouge_of_summaries():
 
 USES = {
     "summaries": lambda model: heads.summaries(model, DOCUMENTS, 4),
-    "head_table": lambda model: head_table(model, DOCUMENTS),
+    "head_tables": lambda model: head_tables(model, DOCUMENTS)[0],
     "ablate_heads": lambda model: ablate_heads(model, DOCUMENTS[:3], 4),
     "score": lambda model: model.score(DOCUMENTS),
     "view": lambda model: permutation_tvd(view(model, model.collate(DOCUMENTS[:1]), "cross.1"), 2).tolist(),

@@ -6,8 +6,9 @@ import pytest
 
 from lalkit.errors import CorpusError
 from lalkit.studies import texts
+from lalkit.studies.classifiers import with_tags
 from lalkit.studies.summarizers import SummarizerConfig, Vocabulary
-from lalkit.studies.texts import Text, Texts, annotated, load, news, split
+from lalkit.studies.texts import Text, Texts, load, news, split
 
 PASTS = "arrested detained sued prosecuted fired dismissed bought acquired closed shut hired employed left abandoned"
 PASTS += " joined entered criticized attacked met received praised applauded visited toured"
@@ -32,7 +33,8 @@ def test_tags_are_universal_and_are_those_of_the_tagger(monkeypatch):
             return [(word, "NNP" if word[0].isupper() else "UH") for word in words]
 
     monkeypatch.setattr("nltk.tag.PerceptronTagger", Tagger)
-    assert annotated([Text(("Ada", "hm"), "x")]) == (Text(("Ada", "hm"), "x", tags=("NOUN", "X")),)
+    tagged = with_tags(Texts("d", (), (), (Text(("Ada", "hm"), "x"),)))
+    assert tagged.test == (Text(("Ada", "hm"), "x", tags=("NOUN", "X")),)
     assert {*texts.OF_PENN.values()} | {"X"} == set(texts.UNIVERSAL) and texts.OF_PENN["NNPS"] == "NOUN"
 
 
@@ -42,8 +44,8 @@ def test_what_is_not_there(tmp_path, monkeypatch):
     import nltk.data
 
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    with pytest.raises(CorpusError, match="NLTK's tagger is not on this machine"):
-        annotated([Text(("a",))])
+    data = Texts("d", (), (), (Text(("a",)),))
+    assert with_tags(data) is data, "there is no tagger"
     for given in ({"words": ()}, {"words": ("a", "b"), "tags": ("DET",)}):
         with pytest.raises(CorpusError):
             Text(**given)

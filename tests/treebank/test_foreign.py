@@ -5,6 +5,8 @@ import pytest
 from lalkit.errors import LalkitError, warn_once
 from lalkit.treebank.corpora import CORPORA, find, load
 from lalkit.treebank.foreign import annotation
+from lalkit.treebank.text import COMMON, Reader
+from lalkit.treebank.tree import Sentence
 from tests.command import lalkit
 
 FRENCH = "( (SENT (NP (DET Le) (NC chat)) (VN (CLR se) (V repose)) (PP (P sur) (NP (DET un) (NC toit))) (PONCT .)) )\n"
@@ -82,3 +84,16 @@ def test_no_treebank_of_english_is_taken_for_another_language(name, caplog):
     for start in range(0, len(treebank), 300):
         assert not parser.reader.is_unlearned(treebank[start : start + 300])
     assert parser.reader.common and not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "unlearned"),
+    [
+        ("Bonjour le monde", True), ("El gato duerme", True), ("qwer zxcv uiop", True), ("qwer zxcv", False),
+        ("Qwer Zxcv Uiop said", False), ("the qwer zxcv uiop", False), ("cats chase mice", False), ("cats " * 20 + "le", False),
+    ],
+)  # fmt: skip
+def test_a_typed_sentence_in_another_language(text, unlearned):
+    """Names, which have many sub-words, too, do not count."""
+    reader = Reader(common=COMMON, pieces=lambda words: [[0] * (1 if "c" in word else 4) for word in words])
+    assert reader.is_unlearned([Sentence(tuple(text.split()))]) == unlearned

@@ -55,13 +55,14 @@ function showLoading({ loaded, whole }) {
 }
 
 async function show(answer) {
-  const { sentences, chosen, sure, tree } = answer;
+  const { sentences, chosen, sure, tree, strange } = answer;
   const html = await shell;
   if (!html.includes(' id="data"')) return say("The file made/explorer.html is damaged or missing: reload the page; if that does not help, make the book again (make book).", true);
   offer(sentences, chosen);
   const unsure = leastSure(tree, sure.spans);
   const least = unsure ? `Least sure: ${unsure}.` : "By its own estimate, the parser is sure of every constituent (90 % or more). It can still be wrong.";
-  find("facts").textContent = tree.spans.length ? least : "";
+  const careful = "Careful: the parser never learned this language, and its trees mean little.";
+  find("facts").textContent = strange ? careful : tree.spans.length ? least : "";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
   URL.revokeObjectURL(shown);
   shown = URL.createObjectURL(new Blob([filled(html, answer.data)], { type: "text/html" }));

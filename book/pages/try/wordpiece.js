@@ -9,6 +9,17 @@ export function wordPieces(word, table) {
   return ids.length ? ids : [table.get("[UNK]")];
 }
 
+// Whether a sentence is in a language that the parser never learned: `is_unlearned` in lalkit/treebank/text.py.
+export function unlearned(words, table, { common = [], foreign = [] }) {
+  const some = words.filter((word) => /\p{L}/u.test(word));
+  const few = some.length < 20;
+  const known = some.filter((word) => common.includes(word.toLowerCase())).length;
+  if (!common.length || some.length < 3 || known >= (few ? 1 : 0.1 * some.length)) return false;
+  if (few && [some[0].toLowerCase(), ...some].some((word) => foreign.includes(word))) return true;
+  const read = few ? some.filter((word) => /^\p{Ll}+$/u.test(word)) : some;
+  return read.length >= 3 && read.flatMap((word) => wordPieces(word, table)).length >= (few ? 2.5 : 1.5) * read.length;
+}
+
 function normalised(text) {
   const clean = text.replace(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\0\ufffd]/gu, "").replace(/\p{White_Space}/gu, " ");
   const bare = clean.replace(HAN, " $& ").normalize("NFD").replace(/\p{Mn}/gu, "");

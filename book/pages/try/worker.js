@@ -2,6 +2,7 @@
 import { load, Problem, run } from "./network.js";
 import { confidence, explained, parse } from "./parse.js";
 import { isChinese, sentencesOf } from "./tokens.js";
+import { unlearned } from "./wordpiece.js";
 
 const MOST_WORDS = 150;
 let network = null;
@@ -35,7 +36,7 @@ async function answer(network, { text, chosen }) {
     attention: [], comparison: null,
   };
   return {
-    sentences: sentences.map((one) => one.join(" ")), chosen: sentences.indexOf(words) + 1, sure,
+    sentences: sentences.map((one) => one.join(" ")), chosen: sentences.indexOf(words) + 1, sure, strange: unlearned(words, network.table, parser),
     tree: { ...tree, scores: undefined, spans: tree.spans.map((span) => ({ ...span, label: parser.labels[span.label] })) },
     data: { framed: true, panes: [{ kind: "terms", model: parser.name, other: "gold", boundary: "full", sentences: [shown] }] },
   };

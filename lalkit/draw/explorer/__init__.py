@@ -183,11 +183,7 @@ def compare(sentence: Sentence, spans: list[dict], gold: Sentence | None, name: 
         "extra" if place not in labels else "same" if labels[place] == label else {"label": labels[place]}
         for place, label in mine.items()
     ]
-    missing = [
-        {"start": start, "end": end, "label": label}
-        for (start, end), label in sorted(labels.items(), key=lambda item: (item[0][0], -item[0][1]))
-        if mine.get((start, end)) != label
-    ]
+    missing = [c._asdict() for c in gold.constituents if mine.get((c.start, c.end)) != c.label]
     blank = ("_",) * len(sentence)
     pairs = zip(sentence.heads, gold.heads, sentence.arc_labels or blank, gold.arc_labels or blank)
     arcs = ["head" if head != right else "same" if a == b else "label" for head, right, a, b in pairs]
