@@ -441,9 +441,9 @@ class Parser:
     config = property(lambda self: self.model.config, doc="All settings.\n\n>>> parser.config.train.lam\n0.5")
     info = property(lambda self: self.model.info, doc="Results, and the origin.\n\n>>> parser.info['name']\n'en-news'")
 
-    def __init__(self, model: Model, profile: dict | None = None):
-        """profile: how often each label head leads each label in a corpus (`interpret.tables.profile`)."""
-        self.model, self.profile = model, profile
+    def __init__(self, model: Model, profile: dict | None = None, folder: Path | None = None):
+        """profile: how often each label head leads each label in a corpus. folder: the one from which the model was loaded."""
+        self.model, self.profile, self.folder = model, profile, folder
 
     @property
     def facts(self) -> dict[str, str]:
@@ -501,7 +501,7 @@ class Parser:
         """
         folder = models.find(name, **hub)
         model = replace(load_model(folder), precision=precision)
-        return cls(model, models.read_profile(folder)).to(device)
+        return cls(model, models.read_profile(folder), folder).to(device)
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **hub) -> Parser:
