@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lalkit.api import Parser
+from lalkit.probes.perturbation import probe_all
 from lalkit.probes.rankings import BETTER
 from lalkit.studies import classifiers, systems
 from lalkit.studies.classifiers import Classifier
@@ -76,7 +77,7 @@ def test_a_sentence_has_its_numbers_in_any_batch(tables, tiny_span_parser, some,
     (seen,) = systems.of_parser("x", parser, some[:1])
     first, last = seen.view.examples[0] // 1000, seen.view.examples[0] % 1000
     tags = [UNIVERSAL.index(OF_PENN[tag]) for tag in some[0].tags[first:last]]
-    kl = systems._probed(seen, 2).query("measure == 'pos_kl'")["value"].iloc[0]
+    kl = probe_all(seen.view, 2, seen.tags, len(UNIVERSAL)).query("measure == 'pos_kl'")["value"].iloc[0]
     assert kl == pytest.approx(pos_kl(seen.view.weights[0, 0, 0, : last - first].tolist(), tags), abs=1e-5)
 
 
