@@ -299,6 +299,12 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
     raise ModelError(f"{where} is {shown(value)}", remedy=f"{problem}.")
 
 
+# Sizes of the networks that are trained on a CPU.
+CPU_SIZES: dict[str, Any] = {
+    "d_content": 256, "d_position": 128, "layers": 1, "d_ff": 512, "arc_label_hidden": 64,
+}  # fmt: skip
+
+
 def tiny() -> Config:
     """Return a small network without a pretrained encoder, for tests."""
     return Config(
@@ -318,15 +324,7 @@ def minilm() -> Config:
     As in the trial (`notebooks/sweeps/trial.yml`): no residual dropout, and a tenth of the run to warm up.
     """
     attention = LabelAttentionConfig(heads=64, d_kv=64, d_out=64, residual_dropout=0.0)
-    model = ModelConfig(
-        label_attention=attention,
-        d_content=256,
-        d_position=128,
-        layers=1,
-        d_ff=512,
-        arc_hidden=256,
-        arc_label_hidden=64,
-    )
+    model = ModelConfig(label_attention=attention, arc_hidden=256, **CPU_SIZES)
     return Config(model, TrainConfig(warmup=0.1))
 
 
