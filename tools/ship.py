@@ -449,7 +449,11 @@ def _stages(start: str | None) -> list[dict]:
     while start and start not in names():
         if card := find_json(Path(start) / "card.json"):
             stage = {"out": start, "start": card["recipe"].get("train.start"), "treebank": card["trained_on"]}
-            return [*card["stages"], stage | {key: card[key] for key in ("seed", "recipe", "silver", "licence")}, *stages]
+            return [
+                *card["stages"],
+                stage | {key: card[key] for key in ("seed", "recipe", "silver", "licence")},
+                *stages,
+            ]
         content = read_content(start, "model")
         config = from_dict(Config, content["config"], start)
         stage = {"out": start, "start": config.train.start, "seed": config.train.seed}

@@ -34,8 +34,7 @@ from lalkit.probes.view import AttentionView
 from lalkit.reproduce.report import read_sweep
 from lalkit.studies.frame import in_order
 from lalkit.training.checkpoint import fingerprint, read_content
-from lalkit.treebank.check import subset
-from lalkit.treebank.corpora import load
+from lalkit.treebank.corpora import load, subset
 from lalkit.treebank.joint import to_joint
 from lalkit.treebank.tree import Sentence
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lalkit.errors import CorpusError, JointError, TreebankError
 from lalkit.treebank.conllu import same_convention
-from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of, subset  # noqa: F401 (of lalkit.studies)
+from lalkit.treebank.corpora import Treebank, layers_of, load, parts_of
 from lalkit.treebank.joint import JointSpan, joint_constituents, to_joint
 from lalkit.treebank.tree import Sentence, find_crossing
 
