@@ -45,8 +45,7 @@ def start_batch(
     check_weight(lam)
     sizes = torch.as_tensor(lengths).tolist()
     names = names or [f"sentence {b}" for b in range(len(sizes))]
-    there = to_device(torch.tensor(sizes), arc_scores.device)
-    arrays = start_copy(*reduce(label_scores, arc_scores, there, lam))
+    arrays = start_copy(*reduce(label_scores, arc_scores, to_device(torch.tensor(sizes), arc_scores.device), lam))
 
     def finish() -> list[JointTree]:
         best, label, arcs, wrong = arrays()

@@ -351,10 +351,8 @@ class Model:
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
         words, later = sum(map(len, sentences)), AHEAD.get(self.device.type, 0)
         model = replace(self, precision=resolve_precision(self.precision, self.device.type, probabilities, words))
-        computed = model.scores(sentences, batch_words=batch_words, progress=progress)
-        found = (
-            (s, partial(model.rescored, s, trees) if trees else model.start_decoding(s, threads)) for s in computed
-        )
+        run = model.scores(sentences, batch_words=batch_words, progress=progress)
+        found = ((s, partial(model.rescored, s, trees) if trees else model.start_decoding(s, threads)) for s in run)
         parsed = ((s, model.start_predictions(s, find(), probabilities, threads)) for s, find in ahead(found, later))
         yield from ((s, finish()) for s, finish in ahead(parsed, later))
 
