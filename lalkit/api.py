@@ -137,21 +137,27 @@ class ParseResult:
         blank = ("_",) * len(s)
         return list(zip(range(1, len(s) + 1), s.words, s.tags or blank, s.heads, s.arc_labels or blank))
 
+    @cached_property
+    def _explained(self) -> dict[str | None, Explanation]:
+        return {}
+
     def _explain(self, against: str | None = None) -> Explanation:
         """Score this tree again, and split its scores. Raises ModelError if the network is not the same any more.
 
         A change through `.data`, which torch does not count, is seen if it changes the score.
         """
-        parser, before = self._current_parser(), self.prediction
-        joint = parser.config.model.task == "joint"
-        bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
-        trees = [tree_of(before, parser.vocab)] if joint else None
-        again = parser.attribution.explain([bare], against=against, trees=trees, probabilities=joint)
-        (one,) = again.sentences
-        if one.prediction.spans != before.spans or not close(one.prediction.score, before.score):
-            raise self._changed()
-        one = replace(one, prediction=replace(before, confidence=one.prediction.confidence or before.confidence))
-        return replace(again, sentences=[one], given=[self.given], profile=parser.profile)
+        if against not in self._explained:
+            parser, before = self._current_parser(), self.prediction
+            joint = parser.config.model.task == "joint"
+            bare = replace(self.given or self.sentence, constituents=None, heads=None, arc_labels=None)
+            trees = [tree_of(before, parser.vocab)] if joint else None
+            again = parser.attribution.explain([bare], against=against, trees=trees, probabilities=joint)
+            (one,) = again.sentences
+            if one.prediction.spans != before.spans or not close(one.prediction.score, before.score):
+                raise self._changed()
+            one = replace(one, prediction=replace(before, confidence=one.prediction.confidence or before.confidence))
+            self._explained[against] = replace(again, sentences=[one], given=[self.given], profile=parser.profile)
+        return self._explained[against]
 
     def _current_parser(self) -> Parser:
         """Return the parser. Raises LalkitError if the scores are not in fp32, or if the network has changed."""
