@@ -138,12 +138,6 @@ def test_the_table_has_the_words_of_matches_head_words_and_captures():
     assert html.count("made") == 50 and "60 matches" in html and "[( &lt;b&gt; )]" in html
 
 
-def test_matches_stand_in_one_column_also_beside_wide_characters():
-    chinese = Sentence(("我们", "知道", "你"), None, ((0, 3, "IP"), (2, 3, "NP")), id="名字")
-    made, wide = search([MADE, chinese], "NP").concordance(100).splitlines()
-    assert made.index("[") == wide.index("[") + len("名字我们知道") and wide.endswith("知道 [你]")
-
-
 # ---------------------------------------------------------------- parses, and the columns of causes
 
 

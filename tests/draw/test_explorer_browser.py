@@ -55,22 +55,7 @@ def test_what_is_unsure_is_faint_and_can_be_hidden(open_page):
     for k, span in enumerate(first["spans"]):
         span["probability"] = round(0.95 - 0.9 * k / len(first["spans"]), 3)
     first["arc_probabilities"] = [0.3, 0.6, *[0.9] * (len(first["sentence"]) - 2)]
-    page = open_page(explorer(data))
-    check(page, "what_is_unsure_is_faint_and_can_be_hidden", None)
-    assert_lines_begin_below_labels(page)
-
-
-def assert_lines_begin_below_labels(page) -> None:
-    """Every line begins just below a label that is shown, and ends above a label or a word that is shown."""
-    places = """item => item.tagName === 'path' ? item.getAttribute('d').match(/-?[\\d.]+/g).map(Number)
-        : [item.getAttribute('x'), item.getAttribute('y')].map(Number)"""
-    labels = {(round(x), round(y)) for x, y in read(page, "#drawing .label", places)}
-    columns = {round(x) for x, _ in read(page, "#drawing text:not(.relation)", places)}
-    drawn = read(page, "#drawing .line", places)
-    for x, y, *_, across, bend, down in ([*d[:-3], *d[-3:]] if len(d) > 4 else [*d, d[-1]] for d in drawn):
-        assert {(round(x + dx), round(y - 5)) for dx in (-0.4, 0, 0.4)} & labels
-        assert {round(across + dx) for dx in (-0.4, 0, 0.4)} & columns
-        assert y <= bend <= down
+    check(open_page(explorer(data)), "what_is_unsure_is_faint_and_can_be_hidden", None)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
@@ -94,7 +79,6 @@ def test_every_constituent_can_be_folded_and_opened(page, index):
         here = list(words[span["start"] : span["end"]])
         assert said == (here if size <= 4 else [*here[:2], "…", *here[-2:]])
         assert overlapping(page) == []
-        assert_lines_begin_below_labels(page)
         page.keyboard.press("f")
     assert sorted(read(page, "#drawing text", "item => item.textContent")) == texts
 
@@ -125,23 +109,6 @@ def test_a_tree_is_drawn_as_in_python(open_page, sample, monkeypatch):
             ...['d', 'points', 'x', 'y'].map((name) => x.getAttribute(name))]""",
         )
         assert sorted(map(placed, found)) == sorted(map(placed, wanted)), sentence.id
-
-
-def test_every_constituent_is_one_thing_to_point_at_behind_its_labels_and_differences_are_marked(page):
-    page.select_option("#sentence", "1")
-    spans = DATA["sentences"][1]["spans"]
-    assert sum("::" in span["label"] for span in spans) > 0
-    seen = """box => { const {x, y, width, height} = box.getBBox();
-        return [...document.querySelectorAll('#drawing .label')].filter((label) => label.getAttribute('x') > x
-            && label.getAttribute('x') < x + width && label.getAttribute('y') > y && label.getAttribute('y') < y + height)
-            .map((label) => label.lastChild.textContent).join('::'); }"""
-    marks = {1: " ×", len(spans) - 1: " ≠"}
-    wanted = [re.sub("(?=::|$)", marks.get(i, ""), span["label"], count=1) for i, span in enumerate(spans)]
-    assert read(page, "#drawing .constituent", seen) == wanted
-    said = read(page, "#drawing .relation", "item => item.textContent")
-    assert [sum(item.endswith(mark) for item in said) for mark in (" ×", " ≠")] == [1, 1]
-    kinds = (".constituent.wrong", ".wrong-head", ".wrong-label")
-    assert [page.locator(f"#drawing {kind}").count() for kind in kinds] == [2, 1, 1]
 
 
 def placed(item) -> tuple:
@@ -310,14 +277,6 @@ def test_two_panes_mark_what_the_other_does_not_have(open_page, beside):
     assert f"words {start + 1} to {end}" in missing or f"word {end}:" in missing
 
 
-def test_the_panes_show_the_same_words():
-    other = copy.deepcopy(DATA)
-    words = other["sentences"][1]["sentence"]
-    other["sentences"][1]["sentence"] = replace(words, words=("other", *words.words[1:]))
-    with pytest.raises(LalkitError):
-        explorer(DATA, other)
-
-
 def test_trees_without_a_parser_are_a_page_too(open_page):
     sentences = [random_sentence(12, 1), random_sentence(25, 2)]
     page = open_page(explorer(tree_page(sentences, "Trees", "a treebank")))
@@ -348,12 +307,6 @@ def test_keys_lead_through_differences(open_page):
     for wanted in differing[-2::-1]:
         page.keyboard.press("E")
         assert here() == wanted
-    page.keyboard.press("?")
-    listed = set(re.findall(r"[\w?]+", " ".join(read(page, "#help td:first-child", "item => item.textContent"))))
-    assert {"n", "p", "e", "E", "f", "F", "d", "l", "Enter", "Escape"} <= listed
-    page.keyboard.press("Escape")
-    assert page.locator("#help").is_hidden()
-    assert len(here()) == 2, "Escape closed the list only"
 
 
 # ---------------------------------------------------------------- words, scores, fonts, constraints

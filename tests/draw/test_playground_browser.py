@@ -10,7 +10,6 @@ from tests.draw.local_clients import MARKUP
 
 pytestmark = pytest.mark.slow
 TEXT = "She saw the man with the telescope."
-LONG = " and ".join([TEXT[:-1]] * 5) + "."  # 40 words
 
 
 @pytest.fixture(scope="module")
@@ -130,27 +129,6 @@ def test_one_of_several_sentences_is_shown(page):
     assert LONG_NP not in constituents(page) and "sentence=2" in page.url, "the same text keeps its sentence"
     submit(page, text="Yes.", forbid="")
     assert page.locator("#choose").is_hidden() and "sentence" not in page.url
-
-
-SIZES = [(TEXT, 1280, 720), (TEXT, 1920, 1080), (LONG, 1280, 720), (LONG, 1920, 1080)]
-
-
-@pytest.mark.parametrize(("text", "width", "height"), SIZES)
-def test_a_sentence_needs_no_scrolling(page, text, width, height):
-    """A long one has the whole frame in a small window. Its panel stands below it, and on it while a constituent is pinned."""
-    page.set_viewport_size({"width": width, "height": height})
-    submit(page, text=text)
-    constituents(page)
-    assert explorer(page).locator("body.wide").count() == (text == LONG and width == 1280)
-    cut = "x.scrollWidth > x.clientWidth || (x.scrollHeight > x.clientHeight && !x.querySelector('body.wide'))"
-    whole = "[document.documentElement, ...document.querySelectorAll('.drawing')]"
-    assert not any(frame.evaluate(f"{whole}.some(x => {cut})") for frame in page.frames)
-    explorer(page).locator(".constituent").nth(2).click()
-    panel = explorer(page).locator("#panel").bounding_box()
-    assert panel["y"] > 0 and panel["y"] + panel["height"] < height, "what a click asks for is in view"
-    assert explorer(page).locator("#place").is_hidden() and explorer(page).locator("h1").is_hidden()
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert all(frame.evaluate("document.documentElement.scrollWidth <= innerWidth") for frame in page.frames)
 
 
 def test_a_mistake_is_explained_and_the_sentence_stays(page):

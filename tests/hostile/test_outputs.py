@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tqdm import tqdm
 
 from lalkit.chart import machine
 from lalkit.files import locked_folder, remove_parts, write_bytes, write_json
@@ -209,12 +208,6 @@ def test_streams_of_a_real_process(tiny_parser, tmp_path, ending, code, says):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == code and "Traceback" not in done.stderr and "Exception" not in done.stderr, done.stderr
     assert says in done.stderr and (code or json.loads(done.stdout)["words"] == ["One", "two", "."])
-
-
-def test_the_error_has_a_line_of_its_own_below_a_bar(tmp_path):
-    bar = tqdm(total=2)  # papermill leaves its own open
-    command_refused(tmp_path, ["parse", "One.", "--model", "nowhere"], "nowhere")
-    assert bar.disable, "it is closed"
 
 
 @pytest.mark.parametrize("words", [90, 5_000, 100_000])

@@ -34,7 +34,6 @@ BRACKETS = [  # files of trees, each with the place of its problem
     (TREE + "(S (A café))\n".encode("latin-1"), "line 2"), ("(S (A a))\n".encode("utf-16"), "utf-16"),
     ("(S (A a))\n".encode("utf-16-le"), "utf-16"), ("(S (A a))\n".encode("utf-32"), "utf-32"),
     (TREE + b"(S (A caf\xc3))\n", "line 2"), (b"(S (A \xed\xa0\x80))\n", "line 1"), (b"\x1f\x8b\x08\x00" + bytes(20), "gunzip"),
-    (b"(\xb5/\xfd" + bytes(9), "zstd"), (b"%PDF-1.7\n%\xe2", "pdftotext"), (b"PK\x03\x04" + bytes(20), "unzip"),
 ]  # fmt: skip
 UNUSUAL = [  # trees that are read, and their words
     (b"\xef\xbb\xbf" + TREE, "The end came"), (TREE.replace(b"\n", b"\r\n"), "The end came"),

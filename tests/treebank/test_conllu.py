@@ -200,8 +200,6 @@ def test_a_file_obeys_the_rules_and_is_read_again():
     notes = [(["tree_probability = 0.5"], ["ArcP=0.5|TagP=1.0"] * len(WORDS))] * 2
     text = format_conllu([SENTENCE, replace(SENTENCE, id="")], notes)
     assert violations(text) == [] and "# sent_id = a_b_c_1\n# text = She did n't" in text and "\t_\tArcP=0.5|" in text
-    for there, instead in (("\t4\tnsubj\t", "\t4\tsubj\t"), ("\t0\troot", "\t3\troot"), ("\n6\t", "\n7\t")):
-        assert there in text and violations(text.replace(there, instead, 1))
     (read, again) = scan_conll(text)
     assert (read.upos, read.tags, read.heads, read.words) == (SENTENCE.upos, SENTENCE.tags, HEADS, again.words)
     plain = format_conllu([replace(SENTENCE, upos=None, arc_labels=["P"] * len(WORDS))])

@@ -36,28 +36,20 @@ def arcs(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "text",
     [
-        # those named in the description of the corpus
-        "VP(TO *VP)", "VP(*MD VP)", "PP(*IN NP)", "S(NP *VP .)", "SBAR(*IN S)", "SBAR(*WHNP S)", "NP(NP CC *NP)",
-        "NP(NN CC *NN)", "VP(*VP CC VP)", "NP(NNP *POS)", "QP(*$ CD CD)",
         # order of categories, direction and ties
-        "NP(DT JJ *NN)", "NP(*NP PP SBAR)", "NP(NN *NNS)", "NP(NNS *NN)", "NP(NNP *NNP CD)", "NP(DT *JJ)",
-        "S(NP *ADJP)", "S(S , CC *S .)", "S(`` S , '' NP *VP .)", "SBAR(SBAR CC *SBAR)", "ADJP(CD *NN)", "ADJP(*$ CD)",
-        "ADVP(NP *RB)", "ADVP(NP *IN)", "QP(JJR *IN CD)", "WHNP(*WP$ NN)", "WHNP(NP *WHPP)", "WHPP(*IN WHNP)",
-        "WHADVP(*WRB JJ)", "WHADJP(*WRB JJ)", "PRT(*RP)", "CONJP(*RB RB IN)", "CONJP(*CC RB)", "NX(NX CC *NX)",
+        "NP(NP CC *NP)", "NP(NN *NNS)", "NP(NNS *NN)", "ADJP(*$ CD)", "ADVP(NP *IN)", "NX(NX CC *NX)",
         # labels that are rare in the sample
-        "SBARQ(WHNP *SQ .)", "SQ(*VBZ NP VP)", "SINV(`` S , '' *VP NP .)", "SINV(*MD NP VP)", "PRN(-LRB- *NP -RRB-)",
-        "PRN(, NP *VP ,)", "FRAG(*NP : S .)", "X(NNP *NNP .)", "UCP(*ADJP CC NP)", "LST(*LS .)", "NAC(NNP , *NNP ,)",
-        "NAC(CC *PP)", "RRC(ADVP *VP)", "INTJ(RB *JJ)", "TOP(NP *VP .)",
+        "PRN(, NP *VP ,)", "X(NNP *NNP .)", "NAC(NNP , *NNP ,)", "NAC(CC *PP)", "RRC(ADVP *VP)", "INTJ(RB *JJ)", "TOP(NP *VP .)",
         # CRAFT
-        "NML(NN HYPH *NN)", "NML(*NN HYPH CD)", "NML(NML CC *NML)", "NP(DT *NML)", "NP(NML *NN)", "ADJP(NN HYPH *VBG)",
-        "ADJP(NN HYPH *JJ PP)", "ADJP(*JJ HYPH , PP)", "TITLE(NP : *S)", "HEADING(*NP .)", "CAPTION(NP *VP .)",
-        "CIT(-LRB- *NNP FW FW CD -RRB-)", "FRAG(LST *NP : S)", "LST(-LRB- *LS -RRB-)",
+        "NML(NN HYPH *NN)", "NML(*NN HYPH CD)", "NML(NML CC *NML)", "NP(DT *NML)", "ADJP(NN HYPH *VBG)", "ADJP(NN HYPH *JJ PP)",
+        "ADJP(*JJ HYPH , PP)", "TITLE(NP : *S)", "HEADING(*NP .)", "CAPTION(NP *VP .)", "CIT(-LRB- *NNP FW FW CD -RRB-)",
         # a coordinator or a punctuation mark heads only where nothing else can
-        "UCP(CC *NML CC ADJP)", "PP(CC *PP CC PP)", "PP(*CC NP)", "NP(CC *DT)", "PRN(: *CC :)", "NP(`` *'')",
+        "UCP(CC *NML CC ADJP)", "PP(*CC NP)", "NP(CC *DT)", "PRN(: *CC :)", "NP(`` *'')",
         "VP(*, .)", "UNHEARD-OF(NP *VP .)",
     ],
 )  # fmt: skip
 def test_head_child(text):
+    """Most rules are used in data/sample, whose heads and labels a test below compares; these are the others."""
     node, expected = production(text)
     assert ENGLISH.head_child(node)[0] == expected
 
@@ -66,33 +58,17 @@ def test_head_child(text):
     ("text", "expected"),
     [
         ("(S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN made) (PP (IN by) (NP-LGS (PRP us))))))", "by LGS made; us PMOD by"),
-        ("(VP (TO to) (VP (VB go)))", "to IM go"),
         ("(VP (VBD made) (NP (PRP it)) (S (ADJP-PRD (JJ easy))))", "easy PRD made"),
-        ("(VP (VBD said) (SBAR (IN that) (S (NP-SBJ (PRP he)) (VP (VBD left)))))", "that COMP said; left SUB that"),
         ("(VP (VBD lives) (PP-LOC-CLR (IN in) (NP (NNP Rome))))", "in LOC lives"),
-        ("(VP (VBD fell) (PP (IN on) (NP (NNP Rome))))", "on VMOD fell"),
-        ("(VP (VBZ is) (RB not) (ADJP-PRD (JJ old)))", "not ADV is"),
-        ("(VP (VB give) (ADVP|PRT (RB up)))", "up ADV give"),
         ("(VP (VB come) (ADVP-TMP|PRT (RB now)))", "now TMP come"),
-        ("(VP (VB give) (PRT (RP up)))", "up PRT give"),
         ("(VP (VBZ sees) (NP-2 (NN light)))", "light OBJ sees"),
-        ("(VP (VB eat) (CC and) (VB drink) (NP (NN wine)))", "drink COORD eat; and CC eat"),
         ("(VP (VP (VB a)) (, ,) (VP (VB b)) (, ,) (CC and) (ADVP (RB then)) (VP (VB c)))", "b COORD a; c COORD a; then ADV a"),
-        ("(NP (NP (NN a)) (, ,) (NP (NN b)) (CC and) (NP (NN c)))", "a COORD c"),
         ("(NP (NP (NN a)) (, ,) (NP (NN b)) (, ,))", "a APPO b"),
         ("(S (S-ADV (VP (VBG going))) (, ,) (S (VP (VB come))))", "going ADV come"),
         ("(S (S (VP (VB go))) (: ;) (S (VP (VB come))))", "go COORD come"),
-        ("(PP-LOC (PP-LOC (IN at) (NP (NN x))) (CC or) (PP-LOC (IN in) (NP (NN y))))", "in COORD at"),
         ("(UCP (ADJP (JJ old)) (CC and) (PP (IN in) (NP (NN need))))", "in COORD old"),
-        ("(S (CC But) (NP-SBJ (PRP he)) (VP (VBD left)))", "But CC left"),
         ("(NP (NP (NNP Ed) (POS 's)) (NN car))", "'s POSS car"),
-        ("(NP (PRP$ his) (NN car))", "his POSS car"),
-        ("(NP (QP ($ $) (CD 5)) (JJ net) (NN gain))", "$ NUM gain"),
-        ("(NP (NP (NN car)) (SBAR (WHNP (WDT that)) (S (VP (VBZ goes)))))", "that RELC car"),
-        ("(NP (NP (NN car)) (PRN (-LRB- -LRB-) (NP (NNP T)) (-RRB- -RRB-)))", "T PRN car"),
         ("(NP (NML (NN protein) (HYPH -) (NN kinase)) (NN activity))", "- P kinase; kinase NMOD activity"),
-        ("(SBARQ (WHNP (WP Who)) (SQ (VBD did) (NP-SBJ (PRP he)) (VP (VB see))) (. ?))", "Who TPC did; see VC did"),
-        ("(FRAG (NP (NN end)) (NP-TMP (NN today)))", "today TMP end"),
         ("(FRAG (NP (NN end)) (VP (VBN seen)))", "seen DEP end"),
     ],
 )  # fmt: skip
@@ -104,22 +80,9 @@ def test_arc_labels(text, expected):
     ("tree", "heads", "labels"),
     [
         ("(VP (BA 把) (IP-OBJ (NP-SBJ (NN 门)) (VP (VV 关) (AS 了))))", (0, 3, 1, 3), "ROOT SBJ OBJ ASP"),
-        ("(VP (SB 被) (VP (VV 骗)))", (0, 1), "ROOT COMP"),
-        ("(NP (CP (IP (NP-SBJ (PN 你)) (VP (VV 写))) (DEC 的)) (NP (NN 信)))", (2, 3, 4, 0), "SBJ PMOD RELC ROOT"),
         ("(NP (DNP (NP (PN 我)) (DEG 的)) (QP (CD 三) (CLP (M 本))) (NP (NN 书)))", (2, 5, 4, 5, 0), "PMOD NMOD NUM NUM ROOT"),
-        ("(NP (NN 米) (PU 、) (NN 面) (ETC 等))", (3, 3, 0, 3), "COORD P ROOT CC"),
-        ("(NP (NN 米) (CC 和) (NN 面))", (3, 3, 0), "COORD CC ROOT"),
-        ("(VP (VP (VV 唱)) (PU ，) (VP (VV 跳)))", (0, 1, 1), "ROOT P COORD"),
-        ("(VP (VP (VV 去)) (VP (VV 买)))", (0, 1), "ROOT SERIAL"),
-        ("(IP (IP (VP (VV 来))) (PU ，) (IP (VP (VV 走))) (PU 。))", (3, 3, 0, 3), "COORD P ROOT P"),
         ("(IP (CP-CND (ADVP (CS 如果)) (IP (VP (VV 来)))) (PU ，) (VP (VV 走)))", (2, 4, 4, 0), "ADV CND P ROOT"),
-        ("(PP-LOC (P 在) (LCP (NP (NN 桌)) (LC 上)))", (0, 3, 1), "ROOT PMOD PMOD"),
         ("(VP (VV 跑) (DER 得) (VP (ADVP (AD 很)) (VP (VA 快))))", (0, 1, 4, 1), "ROOT ASP ADV COMP"),
-        ("(VP (DVP (VP (VA 慢)) (DEV 地)) (VP (VV 走)))", (2, 3, 0), "PMOD MNR ROOT"),
-        ("(VRD (VV 擦) (VA 净))", (0, 1), "ROOT RES"),
-        ("(CP (IP (VP (VV 来))) (SP 吗) (PU ？))", (0, 1, 1), "ROOT PTC P"),
-        ("(IP (NP-TPC (NN 书)) (NP-SBJ (PN 我)) (VP (VP (VV 看))))", (3, 3, 0), "TPC SBJ ROOT"),
-        ("(DP (DT 这) (CLP (M 个)))", (0, 1), "ROOT NUM"),
         ("(PRN (PU （) (NP (NN 人)) (PU ）))", (2, 0, 2), "P ROOT P"),
     ],
 )  # fmt: skip
