@@ -503,22 +503,11 @@ class Parser:
         A folder is one that `lalkit train` or `save` wrote. Raises ModelError if there is no parser, if it is incomplete, or
         if its encoder is missing or a different one. precision: fp32, bf16 or auto. bf16 is faster on some hardware, but its
         results cannot be explained. auto means fp32, or bf16 for more than 10,000 words where that is faster. device: see `to`.
-        hub: options of `huggingface_hub.snapshot_download`.
+        hub: options of `huggingface_hub.snapshot_download`: revision, token, cache_dir, local_files_only.
         """
         folder = models.find(name, **hub)
         model = replace(load_model(folder), precision=precision)
         return cls(model, models.read_profile(folder), folder).to(device)
-
-    @classmethod
-    def from_pretrained(cls, name: str | Path, **hub) -> Parser:
-        """Load a parser as `load` does, or by its name on the hub alone: `Parser.from_pretrained("owner/name")`.
-
-        >>> parser = lalkit.Parser.from_pretrained("owner/name")  # doctest: +SKIP
-
-        hub: options of `huggingface_hub.snapshot_download`: revision, token, cache_dir, local_files_only.
-        """
-        on_hub = "/" in str(name) and not Path(name).exists() and not str(name).startswith(models.HUB)
-        return cls.load(f"{models.HUB}{name}" if on_hub else name, **hub)
 
     @property
     def device(self) -> torch.device:

@@ -23,11 +23,8 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LARGEST = 1e6  # no weight of a network that has learned something comes near it
 M = TypeVar("M", bound=nn.Module)
 Sizes = tuple[int, ...]  # of content and of position; or of the whole vector, where it is not partitioned
-
-
-CHANGES: ContextVar[tuple[Change, ...]] = ContextVar(
-    "CHANGES", default=()
-)  # those of this context, the earlier ones first
+# The changes of this context, the earlier ones first.
+CHANGES: ContextVar[tuple[Change, ...]] = ContextVar("CHANGES", default=())
 
 
 class Change(AbstractContextManager):

@@ -238,9 +238,8 @@ def check_types(folder: str) -> None:
         with safe_open(file, "pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118 (it is no dictionary)
                 kind = tensors.get_slice(name).get_dtype()
-                if kind not in ("F16", "BF16", "F32", "F64") and not name.endswith(
-                    "_ids"
-                ):  # of positions: whole numbers
+                # The ids of positions are whole numbers.
+                if kind not in ("F16", "BF16", "F32", "F64") and not name.endswith("_ids"):
                     remedy = "Get the encoder again, in floats."
                     raise ModelError(f"{name} is of type {kind}", where=str(file), remedy=remedy)
 

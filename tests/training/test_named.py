@@ -56,7 +56,7 @@ def test_a_parser_comes_from_the_hub(tiny_parser, repository, monkeypatch):
         return str(shutil.copytree(tiny_parser, repository, dirs_exist_ok=True))
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    again = Parser.from_pretrained("someone/en-x", revision="v1")
+    again = Parser.load("hf:someone/en-x", revision="v1")
     assert again.parse("It works.").to_ptb() == Parser.load(tiny_parser).parse("It works.").to_ptb()
     with pytest.raises(ModelError, match="hf:x/y: .*ConnectionError"):
         Parser.load("hf:x/y")
