@@ -12,7 +12,6 @@ import pytest
 
 from lalkit.draw import draw_joint, explorer, svg, tree
 from lalkit.draw.explorer import tree_page
-from lalkit.errors import LalkitError
 from lalkit.treebank.corpora import load
 from tests.draw.browser import box, overlapping, read, rows
 from tests.draw.explorer_data import explorer_data, terms_data
@@ -284,8 +283,6 @@ def test_trees_without_a_parser_are_a_page_too(open_page):
     label = page.locator("#constituent").inner_text()
     assert label.startswith(f"{sentences[0].constituents[0].label}: ")
     assert page.locator(".bar").count() == 0
-    with pytest.raises(LalkitError, match="constituents and dependencies"):
-        tree_page([replace(sentences[0], heads=None, arc_labels=None)], "t", "m")
 
 
 # ---------------------------------------------------------------- keys, search hits, modes

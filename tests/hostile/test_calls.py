@@ -73,7 +73,7 @@ PARSED = Sentence(WORDS, ("X",) * 3, ((0, 3, "S"),), (0, 1, 1), ("x",) * 3)
 # Arguments that are refused, by the method: of a result, of its parser, and of an explanation.
 OF_RESULTS = {
     "explain": [{"label": "ZZ"}, {"label": ""}, {"against": "ZZ"}],
-    "explore": [{"gold": OTHER}, {"beside": OTHER}, {"gold": SENTENCE}, {"gold": PARSED, "beside": PARSED}],
+    "explore": [{"beside": OTHER}, {"beside": SENTENCE}],
     "attachments": [{"phrase": 0}, {"phrase": HUGE}, {"phrase": (1, HUGE)}],
     "alternatives": [{"k": 0}, {"k": HUGE}],
 }
