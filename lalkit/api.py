@@ -643,29 +643,18 @@ class Parser:
         state = model.state()  # afterwards: in its first run the encoder of transformers adds hooks of its own
         return [ParseResult(p, self, sentence, state) for p, sentence in zip(predictions, sentences)]
 
-    def search(
-        self, texts: Iterable[str | Sequence[str] | Sentence], pattern: str | Pattern, columns: Sequence[str] = ()
-    ) -> Hits:
-        """Parse sentences, and search the parses: `parser.search(treebank, "SBAR < (IN < that)", ["top_head", "gold"])`.
+    def search(self, texts: Iterable[str | Sequence[str] | Sentence], pattern: str | Pattern) -> Hits:
+        """Parse sentences, and search the parses with a pattern of tgrep, see notebooks/patterns.md.
 
         >>> parser.search(treebank, "PP < IN")
         7 matches of 'PP < IN' in 2 sentences
 
-        Args:
-            texts: A treebank, or sentences as for `parse_all`.
-            pattern: A pattern of tgrep, see notebooks/patterns.md.
-            columns: The columns to add for each match: some of `lalkit.interpret.errors.CAUSES`.
+        texts: a treebank, or sentences as for `parse_all`.
         """
-        from lalkit.interpret.errors import causes, check_columns
-        from lalkit.treebank.search import Hits, search
+        from lalkit.treebank.search import search
 
-        check_columns(columns)
         compiled = search((), pattern).pattern  # a wrong pattern is named before the parser works
-        results = dict(enumerate(self.parse_all(texts)))
-        hits = search((result.sentence for result in results.values()), compiled)
-        matched = {number: results[number] for number in hits.sentences}
-        table = causes(hits, matched, self.explain, columns) if columns else None
-        return Hits(compiled, hits.matches, table, matched)
+        return search((result.sentence for result in self.parse_all(texts)), compiled)
 
     @cached_property
     def attribution(self) -> Explainer:

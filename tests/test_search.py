@@ -9,7 +9,6 @@ from nltk.tgrep import tgrep_compile, tgrep_positions
 from nltk.tree import ParentedTree
 
 from lalkit.errors import ParameterError
-from lalkit.interpret.errors import CAUSES
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import dependencies
@@ -136,38 +135,6 @@ def test_the_table_has_the_words_of_matches_head_words_and_captures():
     assert not len(none) and none["start"].dtype == hits.table["start"].dtype
     html = search([MADE] * 60, "PRN")._repr_html_()
     assert html.count("made") == 50 and "60 matches" in html and "[( &lt;b&gt; )]" in html
-
-
-# ---------------------------------------------------------------- parses, and the columns of causes
-
-
-@pytest.fixture(scope="module")
-def hits(parser):
-    return parser.search(SENTENCES, "__", CAUSES)
-
-
-def test_the_columns_of_the_papers_layer_are_those_of_single_results(parser, hits):
-    assert hits.matches == search([result.sentence for result in parser.parse_all(SENTENCES)], "__").matches
-    rows = [row for row in hits.table.to_dict("records") if row["top_head"] == row["top_head"]]
-    assert len(rows) > 20
-    for row in rows[::7]:
-        result = hits.results[row["sentence"]]
-        table = result.explain().table.query(f"start == {row['start']} and end == {row['end']}").reset_index(drop=True)
-        assert row["top_head"] == table["effect"].idxmax()
-        parts = result.confidence()
-        same = parts[(parts["kind"] == "span") & (parts["start"] == row["start"]) & (parts["end"] == row["end"])]
-        assert row["probability"] == pytest.approx(same["probability"].item(), abs=1e-4)
-
-
-def test_gold_says_right_or_the_class_of_the_error(parser, hits):
-    errors = parser.errors(SENTENCES)
-    classes = errors[errors["class"].isin(["relabelled", "unary", "attachment", "extra"])]
-    of_spans = hits.table.dropna(subset=["gold"]).drop_duplicates(["sentence", "start", "end"])
-    wrong = of_spans[of_spans["gold"] != "right"]
-    together = wrong.merge(classes, on=["sentence", "start", "end"])
-    assert len(wrong) == len(classes) == len(together) < len(of_spans)
-    assert (together["gold"] == together["class"]).all()
-    assert parser.search([" ".join(SENTENCES[0].words)], "__", ["gold"]).table["gold"].isna().all()
 
 
 # ---------------------------------------------------------------- the command

@@ -15,13 +15,13 @@ Every wrong span belongs to exactly one error. The classes are tried in this ord
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
-from lalkit.errors import LalkitError, ParameterError
+from lalkit.errors import LalkitError
 from lalkit.evaluation.scores import other_arc_labels
 from lalkit.interpret.explanation import Explanation
 from lalkit.interpret.layers import gold_spans
@@ -30,7 +30,7 @@ from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
 
 if TYPE_CHECKING:
-    from lalkit.treebank.search import Hits
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ NOTHING = (None, None, None)
 # How many heads count as the top heads of a label: section 4.6 follows two for NP and four for S, and lists four for PP.
 TOP = {"NP": 2}
 TOP_OF_OTHERS = 4
-CAUSES = ("top_head", "probability", "gold")  # the columns of `causes`
 
 
 def errors(
@@ -195,50 +194,3 @@ def _row(contributions: Contributions, sentence: int, span: Span) -> int:
         there = ", ".join(f"{label} {start}-{end}" for s, start, end, label in keys.to_numpy() if s == sentence)
         raise LalkitError(f"no span {span} of sentence {sentence} was explained", remedy=f"These were: {there}.")
     return int(same.idxmax())
-
-
-def check_columns(columns: Collection[str]) -> None:
-    """Raise ParameterError for a column that there is not."""
-    if unknown := [name for name in columns if name not in CAUSES]:
-        raise ParameterError(f"columns cannot be {unknown[0]!r}", remedy=f"Give a list of these: {', '.join(CAUSES)}.")
-
-
-def causes(
-    hits: Hits, results: Mapping[int, Any], explain: Callable[[list[Sentence]], Explanation], columns: Sequence[str]
-) -> pd.DataFrame:
-    """Return a row for each match, with columns that say why the parser has it. They are computed only if they are asked for.
-
-    | column      | of the constituent over the words of the match                                                           |
-    |-------------|----------------------------------------------------------------------------------------------------------|
-    | top_head    | the label head that contributes most; its label, with label attention inside the span                    |
-    | probability | that these words have this label                                                                         |
-    | gold        | "right", or the class of the error (`interpret.errors`); missing for a sentence without a gold tree       |
-
-    The columns are found by the words of the match. A word that is a constituent by itself, such as a pronoun under NP, has the
-    values of that constituent. A match over other words has none.
-
-    Args:
-        hits: The matches in parses.
-        results: The results of the sentences with matches (`lalkit.ParseResult`), by their numbers. Some were perhaps given with
-            gold trees.
-        explain: It explains parses.
-        columns: Some of `CAUSES`.
-    """
-    parses = {number: result.sentence for number, result in results.items() if result.sentence.constituents}
-    values: dict[str, dict] = {name: {} for name in CAUSES}  # of each: number of the sentence, start, end -> value
-    if parses and "top_head" in columns:
-        numbers, table = list(parses), explain(list(parses.values())).top()
-        tops = table["head_label"] if "head_label" in table else table["head"]
-        places = zip(table["sentence"], table["start"], table["end"])
-        values["top_head"] = {(numbers[place], *span): top for (place, *span), top in zip(places, tops)}
-    for number, parse in parses.items():
-        if "probability" in columns:
-            sure = results[number].with_confidence().prediction
-            probabilities = zip(sure.spans, sure.confidence.spans)
-            values["probability"] |= {(number, *span[:2]): p for span, p in probabilities}
-        if "gold" in columns and results[number].given.constituents is not None:
-            expected, predicted = (set(spans) for spans in gold_spans([results[number].given, parse]))
-            classes = {here: kind for kind, _, here in classify(expected - predicted, predicted - expected) if here}
-            values["gold"] |= {(number, *span[:2]): classes.get(span, "right") for span in predicted}
-    rows = [[values[name].get((n, m.start, m.end)) for name in columns] for n, _, m in hits.matches]
-    return pd.DataFrame(rows, columns=list(columns))

@@ -36,7 +36,7 @@ from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
 from lalkit.config import MOST_PROCESSES, Config, from_dict, import_modules, override, preset, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
-from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_bytes, write_json, write_text
+from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_json, write_text
 from lalkit.reproduce.notebook import suggest
 from lalkit.treebank.brackets import read_text
 from lalkit.treebank.corpora import repository
@@ -335,7 +335,6 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
     remove_parts(out)
     missing = []
     for run in plan.runs:
-        _copy_from_beside(run, out)
         if finished(out / run.folder, run.key):
             clear_away(out / run.folder)
         else:
@@ -366,15 +365,6 @@ def finished(folder: str | Path, key: str) -> dict | None:
     """Return the result of a run that has this key and did not fail; otherwise None."""
     result = read_result(folder)
     return result if result.get("status") == "ok" and result.get("key") == key else None
-
-
-def _copy_from_beside(run: Run, out: Path) -> None:
-    """Copy a run that is missing here from another sweep beside this one, if it is finished there."""
-    there = (folder for folder in sorted(out.parent.glob(f"*/{run.folder}")) if finished(folder, run.key))
-    if not finished(out / run.folder, run.key) and (folder := next(there, None)):
-        shutil.rmtree(out / run.folder, ignore_errors=True)
-        shutil.copytree(folder, out / run.folder, ignore=shutil.ignore_patterns(RESULT))
-        write_bytes(out / run.folder / RESULT, (folder / RESULT).read_bytes())  # last: now the run counts
 
 
 def outcome(result: dict) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape as escape_html
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from nltk import tgrep
@@ -160,19 +160,16 @@ def _parse(text: str, predicates: bool) -> list:
 class Hits:
     """What a pattern found. `table` has a row for each match; `print` shows each match between its neighbouring words.
 
-    matches: the number of the sentence (from 0), the sentence, and the match. causes: columns to put beside the table. results:
-    those of a parser, for the sentences with matches, by their numbers.
+    matches: the number of the sentence (from 0), the sentence, and the match.
     """
 
     pattern: Pattern
     matches: tuple[tuple[int, Sentence, Match], ...]
-    causes: pd.DataFrame | None = field(default=None, repr=False)
-    results: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each match: sentence (its number), id, start, end, label, text, head (from 1), head_word; then a column
-        for each node that the pattern names, with its words, and the columns that were asked for."""
+        for each node that the pattern names, with its words."""
         import pandas as pd
 
         rows = []
@@ -183,8 +180,7 @@ class Hits:
             text = _text(s, match.start, match.end)
             rows.append((number, s.id, match.start, match.end, match.label, text, match.head, word, *named))
         table = pd.DataFrame(rows, columns=[*COLUMNS, *(f"={name}" for name in self.pattern.names)])
-        table = table.astype({"sentence": int, "start": int, "end": int, "head": "Int64"})
-        return table if self.causes is None else table.join(self.causes)
+        return table.astype({"sentence": int, "start": int, "end": int, "head": "Int64"})
 
     @cached_property
     def sentences(self) -> dict[int, Sentence]:
