@@ -55,7 +55,7 @@ def test_no_file_is_replaced_that_was_not_named_exactly(tiny_parser, tmp_path, s
             assert code == 2 and file in err and "--replace" in err and (tmp_path / file).read_bytes() == b"mine"
             assert lalkit(*command, "--replace", cwd=tmp_path)[0] == 0 and (tmp_path / file).read_bytes() == before
     assert (tmp_path / "a" / "x.txt.ptb").read_text() != (tmp_path / "b" / "x.txt.ptb").read_text()
-    results = {"study heads en": "table.csv", "data import ptb --path .": "dev.trees"}
+    results = {"study heads en": "table.csv"}
     for command, file in results.items():
         (tmp_path / "out").mkdir(exist_ok=True)
         (tmp_path / "out" / file).write_bytes(b"mine")

@@ -31,7 +31,7 @@ COMMANDS = re.findall("`(lalkit [^`]+)`", TEACHING) + [
     if line.startswith("lalkit ")
 ]
 LONG = (
-    "train", "data fetch", "data import", "evaluate runs/ptb --treebank ptb-sample", "run", "sweep", "report sweeps", "study",
+    "train", "data fetch", "evaluate runs/ptb --treebank ptb-sample", "run", "sweep", "report sweeps", "study",
     "bench", "serve", "parse big.txt", "parse notes.txt",
 )  # fmt: skip
 EXPENSIVE = tuple(f"lalkit {name}" for name in LONG)

@@ -210,33 +210,6 @@ def data_fetch(name: str) -> None:
     print(fetch(name))
 
 
-@command(data, "import")
-def data_import(
-    name: str,
-    path: Annotated[Path, typer.Option()],
-    out: Annotated[Path | None, options.FOLDER] = None,
-    lenient: bool = False,
-    replace: options.Replace = False,
-) -> None:
-    """Convert your licensed copy of the Penn or the Chinese Treebank, by the standard splits, into a folder to train on.
-
-    Example: lalkit data import ptb --path ~/corpora/treebank_3
-
-    Args:
-        name: ptb, ctb, or ctb-dependencies (the split that is usual for dependencies).
-        path: The folder of your copy.
-        out: The folder to write; by default runs/corpora/NAME, which git ignores.
-        lenient: Leave out what cannot be read, and report it.
-    """
-    from lalkit.files import check_new
-    from lalkit.treebank.corpora import import_treebank
-
-    folder = out or Path("runs/corpora") / name
-    check_new(folder, "*.trees", replace)
-    import_treebank(name, path, folder, lenient=lenient)
-    print(folder)
-
-
 @command(data, "check")
 def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop = None) -> None:
     """Name every problem of a corpus or of one file, and every sentence that has no joint tree.

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lalkit.errors import CorpusError, TreebankError, checked, shown, warn_once
-from lalkit.files import in_utf8, write_text
+from lalkit.files import in_utf8
 from lalkit.treebank import brackets, conllu
 from lalkit.treebank.foreign import annotation, check_format
 from lalkit.treebank.head_words import Heads, Rules
@@ -45,6 +45,7 @@ SHOWN = 10  # sentences of a treebank that a notebook displays
 GET_CRAFT = "git clone --depth 1 --branch v5.0.2 https://github.com/UCDenver-ccp/CRAFT"
 MIXED = re.compile(r"([^:*@]+(?:@heads=[^:*@]+)?(?:@drop=[^:*@]+)?)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
+MARKUP = re.compile(r"(?m)^[^\S\n]*<[^<>\n]*>([^()\n]*</[^<>\n]*>)?[^\S\n]*$")  # <S ID=3>
 HEADS = Heads()
 NO_RULES = (
     "Give rules for this annotation (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
@@ -339,14 +340,8 @@ def read_files(trees: Path | None, gold: Path | None, prefix: str, reading: Read
 
 
 def _text(trees: Path) -> str:
-    """Return the text of a file of trees, in UTF-8 or in the GB18030 of the Chinese Treebank, without its lines of markup."""
-    try:
-        text = brackets.read_text(trees)
-    except TreebankError:
-        if not re.match(LICENSED["ctb"][0], trees.name):
-            raise
-        text = brackets.read_text(trees, "gb18030")
-    return MARKUP.sub("", check_format(text, trees, trees=True))
+    """Return the text of a file of trees, without the lines of markup of the Chinese Treebank."""
+    return MARKUP.sub("", check_format(brackets.read_text(trees), trees, trees=True))
 
 
 def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence:
@@ -433,77 +428,6 @@ def _gum(folder: Path, split: str, reading: Reading) -> Sentences:
 def _sinica(folder: Path, split: str, reading: Reading) -> Sentences:
     file = _of_nltk(folder, "sinica_treebank") / "parsed"
     return brackets.read_sinica(brackets.read_text(file), split, str(file))
-
-
-# Treebanks that their owners license: the pattern of the names of the files (its group is the file's number), and the numbers of
-# each split. ctb is split as Liu and Zhang (2017) do, ctb-dependencies as Zhang and Clark (2008).
-CTB_FILE, MARKUP = r"chtb_(\d{3,4})", re.compile(r"(?m)^[^\S\n]*<[^<>\n]*>([^()\n]*</[^<>\n]*>)?[^\S\n]*$")  # <S ID=3>
-LICENSED = {
-    "ptb": (r"wsj_(\d{4}).*\.(?i:mrg|parse|tree)$", {"train": [(200, 2199)], "dev": [(2200, 2299)], "test": [(2300, 2399)]}),
-    "ctb": (CTB_FILE, {"train": [(0, 270), (440, 1151)], "dev": [(301, 325)], "test": [(271, 300)]}),
-    "ctb-dependencies": (CTB_FILE, {
-        "train": [(0, 815), (1001, 1136)], "dev": [(886, 931), (1148, 1151)], "test": [(816, 885), (1137, 1147)],
-    }),
-}  # fmt: skip
-
-
-def _licensed(name: str, folder: Path) -> dict[str, list[Sentence | TreebankError]]:
-    """Read the splits of a copy. An id is the file's name and a number: wsj_0001.1."""
-    pattern, numbers = LICENSED[name]
-    named = [(file, re.match(pattern, file.name)) for file in sorted(folder.rglob("*")) if file.is_file()]
-    found = [(int(match[1]), file) for file, match in named if match]
-    # A folder `bracketed` stands beside folders with the raw, segmented and tagged text of the same articles.
-    found = sorted([pair for pair in found if "bracketed" in pair[1].parts] or found)
-    for (number, file), (other, same) in zip(found, found[1:]):
-        if number == other:
-            remedy = "Give the folder that has each file once (one encoding, one annotation)."
-            raise CorpusError(f"two files have the same number: {file}, {same}", remedy, where=str(folder))
-    if name == "ptb" and (lost := set(range(2, 24)) - {number // 100 for number, _ in found}):
-        problem = f"there is no file of section {min(lost):02d}"
-        raise CorpusError(problem, "Is your copy complete?", where=str(folder))
-    items: dict = {split: [] for split in SPLITS}
-    for number, file in found:
-        for split, ranges in numbers.items():
-            if any(first <= number <= last for first, last in ranges):
-                items[split] += read_files(file, None, file.stem, READING)
-    return items
-
-
-def import_treebank(name: str, path: str | Path, out: str | Path, *, lenient: bool = False) -> dict[str, list]:
-    """Read a copy of a licensed treebank, and write a folder with {train,dev,test}.trees and .conllu files with the heads.
-
-    To train on other dependencies of the same sentences, put CoNLL-X files in the place of these. A copy with one file a part,
-    one tree a line, needs no import: name its files train.trees, dev.trees and test.trees.
-
-    Args:
-        name: a name in `LICENSED`.
-        path: the folder of the licensed copy.
-        out: the new folder.
-        lenient: leave out sentences that cannot be read; otherwise raise the first TreebankError.
-
-    Returns:
-        The sentences of each split.
-
-    Raises:
-        CorpusError: there is no importer of this name, or files are missing or there twice.
-        TreebankError: a sentence cannot be read, or no sentence of a part can.
-    """
-    if name not in LICENSED:
-        raise CorpusError(f"there is no importer for {name!r}", f"There are those for {', '.join(LICENSED)}.")
-    sentences: dict[str, list[Sentence]] = {}
-    for split, items in _licensed(name, Path(path)).items():
-        sentences[split] = [item for item in items if isinstance(item, Sentence)]
-        for problem in items:
-            if isinstance(problem, TreebankError) and not lenient:
-                raise problem
-            if isinstance(problem, TreebankError):
-                logger.info("left out: %s", problem)
-        if not sentences[split]:
-            raise CorpusError(f"no sentence of {split} can be read", "Is your copy complete?", where=str(path))
-    for split, read in sentences.items():
-        write_text(Path(out) / f"{split}.trees", "".join(f"{sentence.tree}\n" for sentence in read))
-        write_text(Path(out) / f"{split}.conllu", conllu.format_conllu(read))
-    return sentences
 
 
 class Corpus(NamedTuple):

@@ -4,10 +4,10 @@ from itertools import chain
 
 import pytest
 
-from lalkit.errors import LalkitError, TreebankError
+from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import read_clause, read_sinica
 from lalkit.treebank.check import check
-from lalkit.treebank.corpora import import_treebank, load
+from lalkit.treebank.corpora import load
 from lalkit.treebank.joint import to_joint
 
 MRG = """
@@ -35,80 +35,15 @@ CTB = """<DOC>
 """
 
 
-def ptb(folder):
-    """Write sections 00 to 24, one file each, as parsed/mrg/wsj has them."""
-    for section in range(25):
-        file = folder / "parsed" / "mrg" / "wsj" / f"{section:02d}" / f"wsj_{section:02d}01.mrg"
-        file.parent.mkdir(parents=True)
-        file.write_text(MRG)
-        file.with_suffix(".pos").write_text("no tree")
-    return folder
-
-
-def ctb(folder, encoding="utf-8"):
-    """Write eight articles as data/bracketed has them, and the raw text beside them."""
-    for number in (1, 270, 271, 300, 301, 325, 440, 1151):
-        name = f"chtb_{number:03d}.fid" if number < 1000 else f"chtb_{number}.mz"
-        for kind, text in (("bracketed", CTB.format(number=number)), ("raw", "小林擦窗户")):
-            file = folder / "data" / kind / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(text.encode(encoding))
-    return folder
-
-
-def sizes(sentences):
-    return [*map(len, sentences.values())]
-
-
-def test_ptb_by_sections(tmp_path):
-    assert sizes(import_treebank("ptb", ptb(tmp_path / "ptb"), tmp_path / "out")) == [40, 2, 2]
-    corpora = {split: load(str(tmp_path / "out"), split) for split in ("train", "dev", "test")}
-    assert not any(map(check, corpora.values()))
-    first, second = corpora["dev"].sentences
-    assert first.words == ("The", "river", "was", "seen", ".") and first.id == "wsj_2201.1"
-    assert first.heads == (2, 3, 0, 3, 3), "by our rules"
+def test_copies_of_licensed_treebanks_are_read_as_they_are(tmp_path):
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.trees").write_text(MRG + CTB.format(number=271), encoding="utf-8-sig")
+    first, second, third, fourth = load(str(tmp_path), "dev").sentences
+    assert first.words == ("The", "river", "was", "seen", ".") and first.heads == (2, 3, 0, 3, 3), "by our rules"
     assert second.words[3] == "-LRB-" and [c.label for c in second.constituents] == ["S", "NP", "VP", "PRT", "ADVP"]
-
-
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-8-sig"])
-def test_ctb_in_its_own_files(tmp_path, encoding):
-    assert sizes(import_treebank("ctb", ctb(tmp_path / "ctb", encoding), tmp_path / "out")) == [8, 4, 4]
-    sentences = load(str(tmp_path / "out"), "test").sentences
-    assert [s.id for s in sentences] == ["chtb_271.1", "chtb_271.2", "chtb_300.1", "chtb_300.2"]
-    assert sentences[1].words == ("你", "写", "的", "信", "到", "了", "。")
-    assert sentences[1].heads == (2, 3, 4, 5, 0, 5, 5) and sentences[1].arc_labels[2] == "RELC"
-    assert [c.label for c in sentences[1].constituents[1:3]] == ["NP", "CP::CP"]
-
-
-SECTION_3, ARTICLE = "wsj_0301.mrg", "bracketed/chtb_301.fid"
-BROKEN = [  # treebank, file, a text in it (None: all of it), what takes its place, place of the error, whether --lenient helps
-    ("ptb", SECTION_3, "(. .) ))", "(. .) )", "wsj_0301.mrg, line 2, tree 1", True),
-    ("ptb", SECTION_3, "(NN river)", "river", "wsj_0301.mrg, line 2, tree 1", True),
-    ("ptb", SECTION_3, "( (S (NP-SBJ (PRP", "( (S (-NONE- *)) )\n( (S (NP-SBJ (PRP", "line 8: the tree", True),
-    ("ptb", SECTION_3, "(NP-SBJ-1", "(NP::X", "wsj_0301.mrg, line 2: .*'::'", True),
-    ("ptb", SECTION_3, None, "", "wsj_0301.mrg", True),
-    ("ptb", SECTION_3, "river", "ri\0ver", "wsj_0301.mrg, line 3", False),
-    ("ptb", SECTION_3, None, None, "section 03", False),
-    ("ctb", ARTICLE, "(NR 小林)", "(NR 小 林)", "chtb_301.fid, line 4", True),
-    ("ctb", ARTICLE, None, b"( (IP (NN \x81\x20\xff)) )", "chtb_301.fid.*gb18030", False),
-    ("ctb", ARTICLE, None, "小林擦窗户", "chtb_301.fid.*outside", True),
-]
-
-
-@pytest.mark.parametrize(("name", "file", "old", "new", "place", "lenient"), BROKEN)
-def test_a_broken_copy_gives_one_error_and_no_files(tmp_path, caplog, name, file, old, new, place, lenient):
-    (path,) = {"ptb": ptb, "ctb": ctb}[name](tmp_path / "in").rglob(file)
-    raw, changed = path.read_bytes(), new if isinstance(new, bytes) else (new or "").encode()
-    path.write_bytes(raw.replace(old.encode(), changed, 1) if old else changed)
-    if new is None:
-        path.unlink()
-    with pytest.raises(LalkitError, match=place) as caught:
-        import_treebank(name, tmp_path / "in", tmp_path / "out")
-    assert str(caught.value).count("\n") == 1 and not (tmp_path / "out").exists()
-    if lenient:
-        with caplog.at_level("INFO", "lalkit"):
-            import_treebank(name, tmp_path / "in", tmp_path / "out", lenient=True)
-        assert caplog.text.count("left out: ") == 1
+    assert third.words == ("小林", "擦", "窗户") and fourth.words == ("你", "写", "的", "信", "到", "了", "。")
+    assert fourth.heads == (2, 3, 4, 5, 0, 5, 5) and fourth.arc_labels[2] == "RELC"
+    assert [c.label for c in fourth.constituents[1:3]] == ["NP", "CP::CP"]
 
 
 PUNCTUATION = "#，(COMMACATEGORY)"
