@@ -9,7 +9,7 @@ import lalkit
 from lalkit.errors import ModelError
 from lalkit.treebank.tree import UNARY
 
-RIGHT = {"en": 25, "en-large": 31}  # of the shipped parsers, today
+RIGHT = {"en": 25, "en-span": 24, "en-large": 31}  # of the shipped parsers, today
 
 
 def rows():
