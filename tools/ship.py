@@ -153,7 +153,7 @@ def page(facts: dict) -> str:
     learned = "+".join(row["treebank"] for row in (facts, *facts.get("stages", ())))
     return environment.get_template("card.md.jinja").render(
         f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS, universal=UNIVERSAL,
-        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=[*dict.fromkeys(sources(learned))], mixed="parts" in facts,
+        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=[name for name in dict.fromkeys(sources(learned)) if name in NAMES], mixed="parts" in facts,
         quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
         energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip

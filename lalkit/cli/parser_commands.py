@@ -251,9 +251,9 @@ def explain(
     html: Annotated[Path | None, options.FILE] = None,
     device: options.Device = "cpu",
 ) -> None:
-    """Explain which label heads made a constituent, and what they attend to: in words, and with --html as a page.
+    """Explain which words, or which label heads, made a constituent: in words, and with --html as a page.
 
-    A parser with label attention inside the span is explained word by word. The sums are exact.
+    Parsers with label attention inside the span, such as the default one, are explained word by word. The sums are exact.
 
     Example: lalkit explain "She saw the man with the telescope." --html page.html
     Why NP and not S? lalkit explain "She saw the man with the telescope." --label NP --against S

@@ -3,7 +3,7 @@
     S(i, j, l) = sum_t a_t v_t + B(i, j, l)
 
 The term a_t v_t of a word is its attention times its evidence, for this span and this label. The terms are exact: they add up to
-the score. B is one number (boundary scorers `full` and `lean`), or (`glass`) a term of the first word, a term of the last word,
+the score. B is one number (boundary scorer `full`), or (`glass`) a term of the first word, a term of the last word,
 and a constant. So nothing here is estimated: without a word's evidence, the score is less by the word's term.
 
 The probes see the layer as an `AttentionView`: an example is a span, and its keys are the words of the span. A(i, j, l) = sum_t
