@@ -150,11 +150,11 @@ def page(facts: dict) -> str:
     hours = [row["hours"] * row["cores"] for row in facts["seeds"]]
     low, high = (f"{end:.1f}" for end in (min(hours), max(hours)))
     on_dev = {row["treebank"]: row for row in facts.get("parts", ()) if (row["split"], row["of"]) == ("dev", "all")}
-    learned = "+".join(row["treebank"] for row in (facts, *facts.get("stages", ())))
+    learned = sources("+".join(row["treebank"] for row in (facts, *facts.get("stages", ()))))
     return environment.get_template("card.md.jinja").render(
         f=facts, metadata=metadata(facts), best=best, parts=parts, split=parts[-1], columns=COLUMNS, universal=UNIVERSAL,
-        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=[name for name in dict.fromkeys(sources(learned)) if name in NAMES], mixed="parts" in facts,
-        quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
+        fp32=on_dev or {facts["treebank"]: best["dev"]}, sources=[name for name in NAMES if name in learned],
+        mixed="parts" in facts, quoted=shlex.quote(facts["treebank"]), cost=low if low == high else f"{low} to {high}",
         energy=WATTS * sum(hours) / len(hours),
     )  # fmt: skip
 

@@ -202,16 +202,6 @@ def test_a_second_start_repeats_nothing(copy, file, no_run, caplog):
     assert caplog.messages == [f"two: 2 runs, 2 of them finished; in {copy}"]
 
 
-def test_a_run_that_another_sweep_has_finished_is_copied_from_there(copy, file, no_run):
-    planned = replace(plan(file), name="the same cells")
-    sweep(planned, copy.parent / "second")
-    assert not no_run and len(stamps(copy.parent / "second")) == len(stamps(copy))
-    for folder in (copy, copy.parent / "second"):
-        (folder / planned.runs[0].folder / "result.json").write_text("{}")
-    sweep(planned, copy.parent / "third")
-    assert [folder.name for folder in no_run] == [Path(planned.runs[0].folder).name], "it is finished nowhere"
-
-
 @pytest.mark.parametrize("spoil", [{"status": "failed"}, {"key": "x"}, {}, None])
 def test_a_result_that_does_not_count_is_made_again(copy, file, no_run, spoil):
     planned = plan(file)
