@@ -173,7 +173,7 @@ def read_profile(profile: str, *tables: str) -> str:
         "full": "computes all results again, in hours",
     }
     if profile == "committed":
-        page = (find_root(Path.cwd()) / "book" / "reproduce.md").read_text(encoding="utf-8")
+        page = committed("book/reproduce.md").read_text(encoding="utf-8")
         rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
         made = {name.strip("`"): row[-1] for row in rows for name in row[0].split(", ")}
         known[profile] = "reads " + ", ".join(f"figures/{name} (made on {made[name]})" for name in tables)
