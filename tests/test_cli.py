@@ -200,6 +200,13 @@ def test_serving_until_ctrl_c(tiny_span_parser):
     assert (process.returncode, out) == (0, "") and "Ctrl-C ends" in err and "Traceback" not in err
 
 
+def test_the_doctor_works_beside_a_package_that_is_half_removed(tmp_path, monkeypatch):
+    (tmp_path / "half-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    code, out, err = lalkit("doctor")
+    assert code == 0 and "ok torch" in out, err
+
+
 def test_what_is_here_as_json_and_the_version():
     code, out, err = lalkit("models", "--json", "-")
     assert code == 0 and "'en-news'" in str(json.loads(out)), err

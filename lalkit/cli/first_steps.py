@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -74,7 +74,7 @@ def doctor() -> None:
     Example: lalkit doctor
     """
     import platform
-    from importlib.metadata import distributions
+    from importlib.metadata import PackageNotFoundError, version
 
     import torch
 
@@ -90,9 +90,11 @@ def doctor() -> None:
         print(f"{'ok ' if finding else '-- '}{name:24}{finding or missing}")
 
     show("lalkit", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    installed = {package.name.lower(): package.version for package in distributions()}
     for name in PACKAGES:
-        show(name, installed.get(name), f"missing: pip install {name}")
+        found = None
+        with suppress(PackageNotFoundError):
+            found = version(name)
+        show(name, found, f"missing: pip install {name}")
     show("device", f"{provenance.device()}, {cpu_count()} cores, {torch.get_num_threads()} threads")
     show("font for Chinese", svg.chinese(), f"missing (browsers may have one): {svg.INSTALL}")
     for name in corpora.NAMES:
