@@ -19,7 +19,7 @@ import torch
 from lalkit.chart.constraints import Constraints, Item
 from lalkit.chart.sums import Temperature
 from lalkit.config import PAGE_CHARACTERS, PAGE_TREES
-from lalkit.errors import LalkitError, ModelError, checked, shown
+from lalkit.errors import LalkitError, ModelError, ParameterError, checked, shown
 from lalkit.files import write_bytes, write_json, write_text
 from lalkit.interpret import explainer, layer_of, patching
 from lalkit.interpret.alternatives import Differ, Price, Reading, Readings, tree_of
@@ -751,7 +751,9 @@ class Parser:
             ModelError: "head", and the parser does not have the paper's layer.
             LalkitError: "span", and the parser has no constituents. Or there is no such layer, or it has no vectors of words.
         """
-        if layer is not None and at == "word":
+        if layer is not None:
+            if at != "word":
+                raise ParameterError(f"a layer has no vectors at {at!r}", remedy='Leave layer out, or give at="word".')
             return patching.vectors_of_layer(self.model, self._sentences(texts), layer)
         return patching.vectors(self.model, sentences_of(texts, self.reader.hyphens), at, batch_words, progress)
 

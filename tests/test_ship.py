@@ -166,6 +166,15 @@ def test_the_licence_of_a_mixture():
     assert ship.licence_of("sample", [ship.LICENCES["sinica"]]) == ship.LICENCES["sinica"]
 
 
+def test_a_copy_of_a_shipped_parser_knows_the_runs_before_it(tmp_path):
+    copy, facts = tmp_path / "former", facts_of(ROOT / "data" / "models" / "en")
+    copy.mkdir()
+    (copy / "card.json").write_text(json.dumps(facts))
+    *before, last = ship._stages(str(copy))
+    assert before == facts["stages"] and (last["out"], last["start"]) == (str(copy), facts["recipe"]["train.start"])
+    assert last["silver"] == facts["silver"] and last["licence"] == facts["licence"]
+
+
 def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipped, tmp_path):
     content = json.loads((tiny_parser / "model.json").read_text())
     content["info"]["treebank"] = "mine"

@@ -83,6 +83,7 @@ OF_EXPLANATIONS = {
 }  # fmt: skip
 OF_PARSERS = {
     "errors": [{"gold": ["One two."]}], "view": [{"texts": []}],
+    "vectors": [{"texts": "One.", "at": "span", "layer": "embeddings"}, {"texts": "One.", "layer": "none"}],
     "explain": [
         {"texts": []}, {"texts": [None]}, {"texts": "One.", "label": "ZZ"}, {"texts": "One.", "gold": True},
         {"texts": "One.", "against": "ZZ"}, {"texts": [SENTENCE], "temperature": 0},
