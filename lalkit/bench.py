@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
 from statistics import median
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -27,6 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lalkit.chart import joint, joint_torch
+from lalkit.chart import loss as losses_of_charts
 from lalkit.chart.machine import compiled
 from lalkit.chart.sums import marginals
 from lalkit.config import LabelAttentionConfig, preset
@@ -267,31 +269,41 @@ def parse(settings: Settings) -> list[dict]:
         mode = f"{settings.preset}, {precision}, {speed:,.0f} words/s"
         rows.append(row(settings, "parse", name, mode, f"bare encoder on {baseline or platform.processor()}", pairs))
 
-    clocked = []  # the milliseconds of each part, in each round
-
-    def parse_with_clocks() -> None:
-        with clocks(network, device) as spent:
-            total = milliseconds(parse_all, device)
-        clocked.append({**spent, "everything else": total - sum(spent.values()), "sum": total})
-
-    totals = [total for total, _ in alternate(settings, parse_all, parse_with_clocks)]
-    for part in clocked[0]:
-        pairs = [(times[part], total) for times, total in zip(clocked[1:], totals)]
-        rows.append(row(settings, "parts", part, f"{settings.preset}, {name}", "whole parser", pairs))
-    return rows
+    decoding = [(modelling, "decode_batch"), (modelling, "start_batch"), (joint_torch, "map_charts")]
+    timed = network_parts(network) | {"decoding": decoding}
+    return rows + part_rows(settings, f"{settings.preset}, {name}", "whole parser", parse_all, timed)
 
 
-@contextlib.contextmanager
-def clocks(network: Network, device: str) -> Iterator[dict[str, float]]:
-    """Count the milliseconds spent in each part of the parser while the block runs."""
-    timed = {
+def network_parts(network: Network) -> dict[str, list[tuple]]:
+    """Return the functions of each part of the network, each as its owner and its name."""
+    return {
         "encoder": [(network.words.transformer, "forward")],
         "self-attention": [(network.encoder, "forward")],
         "label attention": [(network.label_attention, "forward"), (network.feedforward, "forward")],
         "spans": [(assembly, "fenceposts"), (network.spans, "project"), (network.spans, "chart")],
         "arcs": [(network.arcs, name) for name in ("parts", "arcs", "labels")],
-        "decoding": [(modelling, "decode_batch"), (modelling, "start_batch"), (joint_torch, "map_charts")],
     }
+
+
+def part_rows(
+    settings: Settings, mode: str, baseline: str, whole: Callable, timed: dict[str, list[tuple]]
+) -> list[dict]:
+    """Return one row for each part of `whole` against all of it, and one for their sum. timed: as in `clocks`."""
+    clocked = []  # the milliseconds of each part, in each round
+
+    def with_clocks() -> None:
+        with clocks(timed, settings.device) as spent:
+            total = milliseconds(whole, settings.device)
+        clocked.append({**spent, "everything else": total - sum(spent.values()), "sum": total})
+
+    totals = [total for total, _ in alternate(settings, whole, with_clocks)]
+    pairs = {part: [(times[part], total) for times, total in zip(clocked[1:], totals)] for part in clocked[0]}
+    return [row(settings, "parts", part, mode, baseline, pairs[part]) for part in pairs]
+
+
+@contextlib.contextmanager
+def clocks(timed: dict[str, list[tuple]], device: str) -> Iterator[dict[str, float]]:
+    """Count the milliseconds spent in the functions of each part while the block runs. No part may call another one."""
     spent = dict.fromkeys(timed, 0.0)
 
     def call(function: Callable, part: str, /, *args, **kwargs):
@@ -379,7 +391,8 @@ def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> d
 def train(settings: Settings) -> list[dict]:
     """Compare training steps of the whole parser with steps of its bare encoder, fine-tuned to tag words.
 
-    Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it.
+    Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it. Then come the parts of our
+    steps: what is neither in a map of the network, nor backward, nor an update, is the host's work between two steps.
     """
     model, sentences, name = model_and_sentences(settings)
     network, config = model.network, model.config.train
@@ -401,22 +414,34 @@ def train(settings: Settings) -> list[dict]:
         network.train()
         return losses(model, batch)["loss"]
 
+    def update(parameters: list, optimizer) -> None:
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    stages = SimpleNamespace(collate=model.collator, backward=Tensor.backward, update=update)
+
     def steps(gold: bool, loss_of: Callable[[Batch], Tensor], parameters: list, optimizer) -> None:
         for group in chosen:
-            batch = model.collator(group, gold=gold).to(settings.device)
+            batch = stages.collate(group, gold=gold).to(settings.device)
             with torch.autocast(settings.device, torch.bfloat16, enabled=autocast):
                 loss = loss_of(batch)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-            optimizer.step()
+            stages.backward(loss)
+            stages.update(parameters, optimizer)
 
     trained = [p for p in network.parameters() if p.requires_grad]
     tuned = [p for p in (*encoder.parameters(), *tagger.parameters()) if p.requires_grad]
     whole = partial(steps, True, parsing_loss, trained, make_optimizer(network, config))
     bare = partial(steps, False, tagging_loss, tuned, torch.optim.AdamW(tuned, config.encoder_rate, fused=True))
     case = f"{len(chosen)} batches of {config.batch_tokens} words, {name}"
-    return [compare(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)]
+    timed = {
+        "collation": [(stages, "collate")],
+        **network_parts(network),
+        "best wrong trees": [(losses_of_charts, "best_brackets")],
+    }
+    timed |= {"backward": [(stages, "backward")], "clip and update": [(stages, "update")]}
+    compared = compare(settings, "train", case, settings.preset, "bare encoder, fine-tuned", whole, bare)
+    return [compared, *part_rows(settings, f"{settings.preset}, {case}", "training steps", whole, timed)]
 
 
 # In the order of the rows.

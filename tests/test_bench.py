@@ -96,8 +96,10 @@ def same_fields(one, two):
 
 
 def test_rows_of_the_whole_parser(few_sentences):
-    (row,) = bench.bench(["train"], ONCE)
+    row, *parts = bench.bench(["train"], ONCE)
     assert row["routine"] == "train" and row["ours_ms"] > 0 and set(row) == COLUMNS
+    *named, total = (part["ours_ms"] for part in parts)
+    assert min(named) > 0 and total == pytest.approx(sum(named), abs=0.01) and parts[-2]["case"] == "everything else"
 
 
 @pytest.mark.parametrize(
