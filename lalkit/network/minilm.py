@@ -228,7 +228,7 @@ class Pieces:
         self.model_max_length = 512
 
     def __call__(self, texts: list[str], add_special_tokens: bool = True) -> dict[str, list[list[int]]]:
-        encoded = self.backend.encode_batch(texts, add_special_tokens=add_special_tokens)
+        encoded = self.backend.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
         return {"input_ids": [text.ids for text in encoded]}
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
