@@ -1,6 +1,7 @@
 """The house keeps its order: imports flow one way, treebank and draw need no torch, and what is imported is listed."""
 
 import ast
+import graphlib
 import io
 import json
 import re
@@ -91,6 +92,12 @@ def test_imports_flow_one_way(path):
     else:
         assert room in RANK, "give the new room its place in CONTRIBUTING.md"
         assert not wrong_imports(room, names)
+
+
+def test_no_files_import_one_another():
+    modules = {path: module_of(path) for path in FILES if path.name != "__init__.py"}
+    graph = {module: (IMPORTS[path] & set(modules.values())) - {module} for path, module in modules.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # a CycleError names the circle
 
 
 @pytest.mark.parametrize("room", ["treebank", "draw", "errors", "config"])

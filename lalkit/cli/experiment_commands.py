@@ -40,7 +40,9 @@ def sweep(
     from lalkit.reproduce import sweep as sweeps
 
     if check:
-        print("\n".join(lines := sweeps.check(file, profile)) or "as the file gives it now")
+        from lalkit.reproduce import report
+
+        print("\n".join(lines := report.check(file, profile)) or "as the file gives it now")
         raise typer.Exit(bool(lines))
     planned = sweeps.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))

@@ -29,14 +29,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lalkit.config import override, to_dict
 from lalkit.draw.figures import sweep_figure
 from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
 from lalkit.evaluation import statistics
 from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_new, read_json, write_bytes, write_json, write_text
-from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, check_description, describe, finished, read_result
-from lalkit.treebank.corpora import shipped
+from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, describe, finished, read_description, read_result
+from lalkit.treebank.corpora import repository, shipped
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 COUNTED = tuple(COUNTS)  # the scores that are compared
@@ -212,7 +213,7 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def _read_runs(folder: Path, plan: dict) -> Sweep:
-    description = check_description(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
+    description = Description.check(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
     results, missing, cells = [], [], {}
     for run in plan["runs"]:
         if result := finished(folder / run["folder"], run["key"]):
@@ -243,7 +244,7 @@ def _read_runs(folder: Path, plan: dict) -> Sweep:
 
 
 def _read_tables(path: Path, record: dict) -> Sweep:
-    description = check_description(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
+    description = Description.check(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
     texts = dict.fromkeys([*description.grid, "run", "split", "device", "commit", "curve"], str)
     runs = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values={name: [""] for name in SCORES})
     sentences = path.with_name(f"{path.stem}-sentences.csv.gz")
@@ -254,6 +255,37 @@ def _read_tables(path: Path, record: dict) -> Sweep:
 def _rounded(score: float | None) -> float | None:
     """Return a score as the files of a report hold it, so that a report can be made again from them."""
     return None if score is None else round(score, 4)
+
+
+def check(path: str | Path, profile: str | None = None) -> list[str]:
+    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with what its file gives now.
+
+    Returns:
+        A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
+        A setting that lalkit no longer has is not compared: the table keeps its value.
+
+    Raises:
+        ParameterError: The file is not a sweep, or has no committed table.
+    """
+    from lalkit.network.parser import Network
+    from lalkit.network.vocabulary import Vocab
+
+    now = read_description(path)[1].of(profile)
+    name = "-".join(filter(None, (now.name, profile)))
+    table = next((repository() / "figures").glob(f"*/{name}.csv"), f"figures/sweeps/{name}.csv")
+    before, lines = read_sweep(table).record.get("cells", {}), []
+    for cell, config, treebank in now.cells():
+        if not (was := before.pop(describe(cell), None)):
+            lines.append(f"{describe(cell)}: only in the file")
+            continue
+        names = {name: tuple(map(str, range(size))) for name, size in was.pop("vocabulary").items()}
+        weights = Network(config.model, Vocab(**names), weights=False).size()
+        config = override(config, {"train.seed": now.seeds[0]})
+        is_ = {"config": to_dict(config), "treebank": treebank, "scored": now.treebank, "parameters": weights}
+        old, new = (pd.json_normalize(side).to_dict("records")[0] for side in (was, is_))  # by their full names
+        changed = [name for name in new if old.get(name) != new.get(name)]
+        lines += [f"{describe(cell)}: {name} was {old.get(name)}, is {new.get(name)}" for name in changed]
+    return lines + [f"{cell}: only in the table" for cell in before]
 
 
 def paper_scores(description: Description, cell: dict) -> dict[str, float]:

@@ -14,7 +14,6 @@ from lalkit.config import PRESETS, minilm, override
 from lalkit.errors import ParameterError
 from lalkit.evaluation.statistics import COUNTS, holm
 from lalkit.reproduce import report as reports
-from lalkit.reproduce.sweep import check
 from lalkit.treebank.corpora import repository
 from tests.command import lalkit
 from tests.draw.pictures import assert_drawn
@@ -215,7 +214,7 @@ def test_a_committed_table_is_what_its_file_gives_now(path):
     file = repository() / "notebooks" / "sweeps" / f"{record['name']}.yml"
     if path.stem == "trial-chinese-deep" and not (repository() / "data/encoders/e5-han-12").exists():
         pytest.skip("its encoder is not here: tools/encoders.py makes it")
-    lines = check(file, record["profile"]) if file.exists() else ["there is no file"]
+    lines = reports.check(file, record["profile"]) if file.exists() else ["there is no file"]
     assert bool(lines) == (path.stem in STALE), lines
 
 
