@@ -10,8 +10,8 @@ A report has these files; `read_sweep` reads a sweep from them as well as from t
     NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
     NAME-sentences.csv.gz   the counts of every sentence in every run, for tests over sentences
     NAME.json               the description of the sweep, with its claims as they were written before the runs; the full
-                            settings of every cell (`sweep.check` compares them with what the file gives now)
-    NAME.md, NAME.png       the report
+                            settings of every cell (`check` compares them with what the file gives now)
+    NAME.md, NAME.png       the report; the picture is optional
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ COMPARISON = ["sweep", "cell", "against", "by", "tested"]  # what makes two comp
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
 REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
-
-
+PICTURE = "F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch"
 JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is
 corrected (Holm) for all claims of: {}. The level is 5 %."""
 
@@ -327,11 +326,12 @@ def verdict(claim, comparison: dict) -> str:
     return HOLDS if comparison["difference"] > 0 else NOT
 
 
-def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) -> list[Path]:
+def report(places: Sequence[str | Path], out: str | Path, replace: bool = True, picture: bool = True) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files (see the top of this module).
 
-    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. Raises ParameterError as
-    `read_sweep` does, and for two sweeps of one name, before it writes. Sweeps of one file are a family: see `comparisons`.
+    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. picture: write NAME.png,
+    too; without it the page says how to draw it. Raises ParameterError as `read_sweep` does, and for two sweeps of one name,
+    before it writes. Sweeps of one file are a family: see `comparisons`.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, places):
@@ -343,15 +343,16 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
     out, written = Path(out), []
     for name, sweep in sweeps.items():
         parts = _parts(sweep, [other for other in sweeps.values() if other.record["name"] == sweep.record["name"]])
-        picture = png(sweep.figure())
-        first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
+        first = f"![{PICTURE}]({name}.png)" if picture else f'{PICTURE}: `lalkit.read_sweep("{name}.csv").figure()`.'
         page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
         written.append(write_json(out / f"{name}.json", sweep.record))
         if sweep.counts:
             tables = [table.assign(run=run, sentence=range(len(table))) for run, table in sweep.counts.items()]
             text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
             written.append(write_bytes(out / f"{name}-sentences.csv.gz", gzip.compress(text.encode(), 9, mtime=0)))
-        written += [write_bytes(out / f"{name}.png", picture), write_text(out / f"{name}.md", page)]
+        if picture:
+            written.append(write_bytes(out / f"{name}.png", png(sweep.figure())))
+        written.append(write_text(out / f"{name}.md", page))
         # The last one means that the report has ended.
         written.append(write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")))
     return written

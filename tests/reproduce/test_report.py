@@ -151,6 +151,10 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
     reports.report([tmp_path / "first" / "two.csv"], tmp_path / "again")
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+    assert_drawn(sweep.figure(), tmp_path / "first" / "two.png")
+    written = reports.report([tmp_path / "first" / "two.csv"], tmp_path / "plain", picture=False)
+    assert {path.name for path in written} == {*names} - {"two.png"}
+    assert 'read_sweep("two.csv").figure()' in (tmp_path / "plain" / "two.md").read_text()
 
 
 def test_the_report_names_missing_runs(make_sweep):
@@ -229,7 +233,7 @@ def test_the_check_names_what_a_changed_preset_changes(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_a_committed_report_belongs_to_its_runs(path):
-    """Scores are those of the sentences, the page has the means of the cells and the verdicts, and the figure is of the table."""
+    """Scores are those of the sentences, and the page has the means of the cells and the verdicts."""
     sweep, page = reports.read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
     family = [one for one in map(reports.read_sweep, COMMITTED) if one.record["name"] == sweep.record["name"]]
     for measure in reports.COUNTED if sweep.counts else ():
@@ -240,5 +244,3 @@ def test_a_committed_report_belongs_to_its_runs(path):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
     for row in sweep.claims(family).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())
-    figure = sweep.figure()
-    assert_drawn(figure, path.with_suffix(".png"))
