@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 import io
 import json
 import re
@@ -92,6 +93,17 @@ def test_imports_flow_one_way(path):
     else:
         assert room in RANK, "give the new room its place in CONTRIBUTING.md"
         assert not wrong_imports(room, names)
+
+
+def test_the_picture_of_the_rooms_is_true():
+    rows = re.findall(r"(?m)^(\w+) +([→· ]*)■$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    rooms = [room for room, _ in rows]
+    drawn = {(room, other) for room, marks in rows for other, mark in zip(rooms, marks.split()) if mark == "→"}
+    pairs = {
+        (room_of(path), name.split(".")[1]) for path in FILES for name in IMPORTS[path] if name.startswith("lalkit.")
+    }
+    assert drawn == {(room, other) for room, other in pairs if room != other and {room, other} <= {*rooms}}
+    assert rooms == [room for rooms in ORDER[:-1] for room in rooms]
 
 
 def test_no_files_import_one_another():
@@ -263,6 +275,15 @@ def test_lessons_use_few_names():
             nodes = [node for node in nodes if (node.module or "").split(".")[0] == "lalkit"]
             imported |= {(node.module, alias.name) for node in nodes for alias in node.names}
     assert len(imported) <= NAMES and len({module for module, _ in imported}) <= FROM
+
+
+def test_the_book_lists_the_public_names():
+    rows = re.findall(
+        r"(?m)^\| `(lalkit\S*)` \| (.*) \|$", (ROOT / "book" / "reference.md").read_text(encoding="utf-8")
+    )
+    assert len(rows) == FROM
+    for module, names in rows:
+        assert names.split(", ") == sorted(importlib.import_module(module).__all__)
 
 
 def test_settings_are_few():
