@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-    from lalkit.draw.comparison import Comparison
     from lalkit.draw.playground import LocalServer
+    from lalkit.evaluation.scores import Comparison
     from lalkit.interpret.explanation import Explanation
     from lalkit.interpret.layers import Explainer, Heads
     from lalkit.interpret.patching import Vectors
@@ -909,7 +909,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Raises:
         LalkitError: The sentences are not the same, or there are none.
     """
-    from lalkit.draw.comparison import Comparison
+    from lalkit.evaluation.scores import Comparison
 
     sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:

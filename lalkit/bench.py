@@ -36,12 +36,11 @@ from lalkit.errors import ParameterError, whole_number
 from lalkit.network import model as modelling
 from lalkit.network import parser as assembly
 from lalkit.network.alignment import after_space, special_tokens
-from lalkit.network.batches import IGNORE, Batch, Collator, batches, usual
+from lalkit.network.batches import IGNORE, Batch, batches, usual
 from lalkit.network.label_attention import LabelAttention, Masks
 from lalkit.network.model import Model, Precision, Prediction, Scored, bf16_is_fast, find_device, resolve_precision
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
-from lalkit.network.vocabulary import Vocab
 from lalkit.reproduce.notebook import read_list
 from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
 from lalkit.treebank.check import trainable
@@ -232,10 +231,9 @@ def model_and_sentences(settings: Settings) -> tuple[Model, list[Sentence], str]
         raise ParameterError(problem, remedy="Try --preset minilm.")
     treebank, name = ("ptb-sample", "PTB sample test") if find("ptb-sample") else ("sample", "sample test")
     train, test = (list(load(treebank, part).sentences) for part in ("train", "test"))
-    vocab = Vocab.build(train)
-    torch.manual_seed(0)
-    network = Network(config.model, vocab).to(settings.device).eval()
-    return Model(network, vocab, Collator(vocab, config.model.encoder), config, {}), test, name
+    model = Model.new(config, train, settings.device)
+    model.network.eval()
+    return model, test, name
 
 
 def parse(settings: Settings) -> list[dict]:

@@ -1,6 +1,8 @@
 """The house keeps its order: imports flow one way, treebank and draw need no torch, and what is imported is listed."""
 
 import ast
+import graphlib
+import importlib
 import io
 import json
 import re
@@ -91,6 +93,23 @@ def test_imports_flow_one_way(path):
     else:
         assert room in RANK, "give the new room its place in CONTRIBUTING.md"
         assert not wrong_imports(room, names)
+
+
+def test_the_picture_of_the_rooms_is_true():
+    rows = re.findall(r"(?m)^(\w+) +([→· ]*)■$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    rooms = [room for room, _ in rows]
+    drawn = {(room, other) for room, marks in rows for other, mark in zip(rooms, marks.split()) if mark == "→"}
+    pairs = {
+        (room_of(path), name.split(".")[1]) for path in FILES for name in IMPORTS[path] if name.startswith("lalkit.")
+    }
+    assert drawn == {(room, other) for room, other in pairs if room != other and {room, other} <= {*rooms}}
+    assert rooms == [room for rooms in ORDER[:-1] for room in rooms]
+
+
+def test_no_files_import_one_another():
+    modules = {path: module_of(path) for path in FILES if path.name != "__init__.py"}
+    graph = {module: (IMPORTS[path] & set(modules.values())) - {module} for path, module in modules.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # a CycleError names the circle
 
 
 @pytest.mark.parametrize("room", ["treebank", "draw", "errors", "config"])
@@ -256,6 +275,15 @@ def test_lessons_use_few_names():
             nodes = [node for node in nodes if (node.module or "").split(".")[0] == "lalkit"]
             imported |= {(node.module, alias.name) for node in nodes for alias in node.names}
     assert len(imported) <= NAMES and len({module for module, _ in imported}) <= FROM
+
+
+def test_the_book_lists_the_public_names():
+    rows = re.findall(
+        r"(?m)^\| `(lalkit\S*)` \| (.*) \|$", (ROOT / "book" / "reference.md").read_text(encoding="utf-8")
+    )
+    assert len(rows) == FROM
+    for module, names in rows:
+        assert names.split(", ") == sorted(importlib.import_module(module).__all__)
 
 
 def test_settings_are_few():

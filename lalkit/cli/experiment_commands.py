@@ -40,7 +40,9 @@ def sweep(
     from lalkit.reproduce import sweep as sweeps
 
     if check:
-        print("\n".join(lines := sweeps.check(file, profile)) or "as the file gives it now")
+        from lalkit.reproduce import report
+
+        print("\n".join(lines := report.check(file, profile)) or "as the file gives it now")
         raise typer.Exit(bool(lines))
     planned = sweeps.plan(file, profile)
     out = out or Path("runs/sweeps") / "-".join(filter(None, (planned.name, profile)))
@@ -53,8 +55,9 @@ def sweep(
 
 @command(reports, "sweeps")
 def report_sweeps(
-    sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report"), replace: options.Replace = False
-) -> None:
+    sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report"), replace: options.Replace = False,
+    picture: bool = True,
+) -> None:  # fmt: skip
     """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
     Example: lalkit report sweeps runs/sweeps/ablation-1-sample
@@ -62,10 +65,11 @@ def report_sweeps(
     Args:
         sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample, or tables of reports, e.g. figures/sweeps/silver.csv.
         out: The folder of the report.
+        picture: Draw the figure, too.
     """
     from lalkit.reproduce.report import report
 
-    print(*report(sweeps, out, replace), sep="\n")
+    print(*report(sweeps, out, replace, picture), sep="\n")
 
 
 @command()

@@ -1,5 +1,7 @@
 """Score predicted sentences: EVALB brackets, UAS and LAS over a corpus, and tables by sentence, by length and by label.
 
+`Comparison` is a table of what differs between two parses.
+
 UAS (unlabelled attachment score) is the share of words with the right head; LAS (labelled) asks for head and arc label. Scores
 depend on these conventions:
 
@@ -24,11 +26,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from lalkit.chart.constraints import ArcItem, Item, items_of
 from lalkit.chart.joint import decode_batch
 from lalkit.errors import LalkitError
 from lalkit.evaluation import evalb
@@ -38,6 +42,7 @@ from lalkit.treebank.tree import Node, Sentence, escape, find_crossing
 
 # The usual five of the Penn Treebank (the evaluation of Stanford, and of Zhou and Zhao), and the Chinese Treebank's PU.
 PUNCTUATION = frozenset({"``", "''", ":", ",", ".", "PU"})
+SHOWN = 20  # rows of the table of a comparison that a notebook displays
 NO_GOLD = "skipped: no gold tree"
 REASONS = {
     NO_GOLD: "gold has no tree", evalb.EMPTY: "no parse, or no word but punctuation", evalb.LENGTH: "another number of words",
@@ -358,3 +363,51 @@ def by_label(
         if count.gold >= least:
             rows.append({"label": label, **{name: getattr(count, name) for name in columns}})
     return pd.DataFrame(rows)
+
+
+# ---------------------------------------------------------------- two parses of the same sentences
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Two parses of each of some sentences. A notebook displays the table."""
+
+    first: tuple[Sentence, ...]
+    second: tuple[Sentence, ...]
+
+    def __post_init__(self) -> None:
+        if not self.first or [s.words for s in self.first] != [s.words for s in self.second]:
+            remedy = "Give the same sentences on both sides, in the same order."
+            raise LalkitError("the two sides have different sentences, or none", remedy=remedy)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each sentence.
+
+        sentence, id, text; f1, uas: agreement in percent, as if the first side were gold, without punctuation; only_first,
+        only_second: the constituents and arcs that only this side has, in the notation of `lalkit.chart.constraints`.
+        """
+        scores = evaluate(self.first, self.second).table()
+        columns = {"sentence": range(len(self.first)), "id": scores["id"]}
+        columns |= {"text": [" ".join(s.words) for s in self.first], "f1": scores["f1"]}
+        columns["uas"] = 100 * (scores["arcs_right"] / scores["arcs"]).astype(float)
+        for name, sides in (("only_first", (self.first, self.second)), ("only_second", (self.second, self.first))):
+            columns[name] = [" ".join(map(str, _only(*pair))) for pair in zip(*sides)]
+        return pd.DataFrame(columns)
+
+    @property
+    def differs(self) -> pd.Series:
+        """For each sentence, whether the two parses differ."""
+        return self.table["only_first"] + self.table["only_second"] != ""
+
+    def __repr__(self) -> str:
+        return f"Comparison of {len(self.first)} sentences: {self.differs.sum()} differ"
+
+    def _repr_html_(self) -> str:
+        return self.table.to_html(max_rows=SHOWN)
+
+
+def _only(one: Sentence, other: Sentence) -> list[Item]:
+    """Return the constituents, and then the arcs, that only the first of two sentences has."""
+    first, second = (items_of(s.constituents or (), s.heads or ()) for s in (one, other))
+    return sorted(first - second, key=lambda item: (isinstance(item, ArcItem), item[::-1]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,6 @@ from lalkit.interpret.layers import gold_spans
 from lalkit.interpret.tables import Contributions, Span, chosen
 from lalkit.treebank.joint import head_word
 from lalkit.treebank.tree import Sentence
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger(__name__)
 

@@ -222,7 +222,7 @@ class Encoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, content: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        waves = sinusoids(content.shape[1], self.position.in_features).to(content)
+        waves = sinusoids(content.shape[1], self.position.in_features, content)
         position = self.position(waves).expand(len(content), -1, -1)
         x = self.norm(self.dropout(torch.cat([content, position], dim=-1)))
         for layer in self.layers:
@@ -230,8 +230,11 @@ class Encoder(nn.Module):
         return x
 
 
-def sinusoids(length: int, size: int) -> Float[Tensor, "t p"]:
-    """Return the positions 0..length-1 as sines and cosines of `size` different rates."""
-    rates = torch.exp(torch.arange(0, size, 2, dtype=torch.float32) * (-math.log(10000.0) / size))
-    angles = torch.arange(length)[:, None] * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size]
+def sinusoids(length: int, size: int, like: Tensor) -> Float[Tensor, "t p"]:
+    """Return the positions 0..length-1 as sines and cosines of `size` different rates (Vaswani et al. 2017).
+
+    like: a tensor with the device and the dtype of the result.
+    """
+    rates = torch.exp(torch.arange(0, size, 2, dtype=torch.float32, device=like.device) * (-math.log(10000.0) / size))
+    angles = torch.arange(length, device=like.device)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size].to(like)

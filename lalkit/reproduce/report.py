@@ -10,8 +10,8 @@ A report has these files; `read_sweep` reads a sweep from them as well as from t
     NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
     NAME-sentences.csv.gz   the counts of every sentence in every run, for tests over sentences
     NAME.json               the description of the sweep, with its claims as they were written before the runs; the full
-                            settings of every cell (`sweep.check` compares them with what the file gives now)
-    NAME.md, NAME.png       the report
+                            settings of every cell (`check` compares them with what the file gives now)
+    NAME.md, NAME.png       the report; the picture is optional
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from lalkit.config import override, to_dict
 from lalkit.draw.figures import sweep_figure
 from lalkit.draw.pages import png, render
 from lalkit.errors import ParameterError
 from lalkit.evaluation import statistics
 from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_new, read_json, write_bytes, write_json, write_text
-from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, check_description, describe, finished, read_result
-from lalkit.treebank.corpora import shipped
+from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, describe, finished, read_description, read_result
+from lalkit.treebank.corpora import repository, shipped
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
 COUNTED = tuple(COUNTS)  # the scores that are compared
@@ -51,8 +52,7 @@ COMPARISON = ["sweep", "cell", "against", "by", "tested"]  # what makes two comp
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
 REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
-
-
+PICTURE = "F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch"
 JUDGED = """*Better*: Welch's t test over seeds. *The same*: the equivalence test, with the margin that the claim states. p is
 corrected (Holm) for all claims of: {}. The level is 5 %."""
 
@@ -212,7 +212,7 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def _read_runs(folder: Path, plan: dict) -> Sweep:
-    description = check_description(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
+    description = Description.check(plan["file"], f"{folder}/sweep.json: file").of(plan["profile"])
     results, missing, cells = [], [], {}
     for run in plan["runs"]:
         if result := finished(folder / run["folder"], run["key"]):
@@ -243,7 +243,7 @@ def _read_runs(folder: Path, plan: dict) -> Sweep:
 
 
 def _read_tables(path: Path, record: dict) -> Sweep:
-    description = check_description(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
+    description = Description.check(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
     texts = dict.fromkeys([*description.grid, "run", "split", "device", "commit", "curve"], str)
     runs = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values={name: [""] for name in SCORES})
     sentences = path.with_name(f"{path.stem}-sentences.csv.gz")
@@ -254,6 +254,37 @@ def _read_tables(path: Path, record: dict) -> Sweep:
 def _rounded(score: float | None) -> float | None:
     """Return a score as the files of a report hold it, so that a report can be made again from them."""
     return None if score is None else round(score, 4)
+
+
+def check(path: str | Path, profile: str | None = None) -> list[str]:
+    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with what its file gives now.
+
+    Returns:
+        A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
+        A setting that lalkit no longer has is not compared: the table keeps its value.
+
+    Raises:
+        ParameterError: The file is not a sweep, or has no committed table.
+    """
+    from lalkit.network.parser import Network
+    from lalkit.network.vocabulary import Vocab
+
+    now = read_description(path)[1].of(profile)
+    name = "-".join(filter(None, (now.name, profile)))
+    table = next((repository() / "figures").glob(f"*/{name}.csv"), f"figures/sweeps/{name}.csv")
+    before, lines = read_sweep(table).record.get("cells", {}), []
+    for cell, config, treebank in now.cells():
+        if not (was := before.pop(describe(cell), None)):
+            lines.append(f"{describe(cell)}: only in the file")
+            continue
+        names = {name: tuple(map(str, range(size))) for name, size in was.pop("vocabulary").items()}
+        weights = Network(config.model, Vocab(**names), weights=False).size()
+        config = override(config, {"train.seed": now.seeds[0]})
+        is_ = {"config": to_dict(config), "treebank": treebank, "scored": now.treebank, "parameters": weights}
+        old, new = (pd.json_normalize(side).to_dict("records")[0] for side in (was, is_))  # by their full names
+        changed = [name for name in new if old.get(name) != new.get(name)]
+        lines += [f"{describe(cell)}: {name} was {old.get(name)}, is {new.get(name)}" for name in changed]
+    return lines + [f"{cell}: only in the table" for cell in before]
 
 
 def paper_scores(description: Description, cell: dict) -> dict[str, float]:
@@ -295,11 +326,12 @@ def verdict(claim, comparison: dict) -> str:
     return HOLDS if comparison["difference"] > 0 else NOT
 
 
-def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) -> list[Path]:
+def report(places: Sequence[str | Path], out: str | Path, replace: bool = True, picture: bool = True) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files (see the top of this module).
 
-    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. Raises ParameterError as
-    `read_sweep` does, and for two sweeps of one name, before it writes. Sweeps of one file are a family: see `comparisons`.
+    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. picture: write NAME.png,
+    too; without it the page says how to draw it. Raises ParameterError as `read_sweep` does, and for two sweeps of one name,
+    before it writes. Sweeps of one file are a family: see `comparisons`.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, places):
@@ -311,15 +343,16 @@ def report(places: Sequence[str | Path], out: str | Path, replace: bool = True) 
     out, written = Path(out), []
     for name, sweep in sweeps.items():
         parts = _parts(sweep, [other for other in sweeps.values() if other.record["name"] == sweep.record["name"]])
-        picture = png(sweep.figure())
-        first = f"![F1, UAS and LAS of every run with the interval of each cell, and the scores on dev by epoch]({name}.png)"
+        first = f"![{PICTURE}]({name}.png)" if picture else f'{PICTURE}: `lalkit.read_sweep("{name}.csv").figure()`.'
         page = render("reproduce/report.md.jinja", title=sweep.description.question, first=first, parts=parts)
         written.append(write_json(out / f"{name}.json", sweep.record))
         if sweep.counts:
             tables = [table.assign(run=run, sentence=range(len(table))) for run, table in sweep.counts.items()]
             text = pd.concat(tables)[["run", "sentence", *KEPT]].to_csv(index=False)
             written.append(write_bytes(out / f"{name}-sentences.csv.gz", gzip.compress(text.encode(), 9, mtime=0)))
-        written += [write_bytes(out / f"{name}.png", picture), write_text(out / f"{name}.md", page)]
+        if picture:
+            written.append(write_bytes(out / f"{name}.png", png(sweep.figure())))
+        written.append(write_text(out / f"{name}.md", page))
         # The last one means that the report has ended.
         written.append(write_text(out / f"{name}.csv", sweep.runs.to_csv(index=False, float_format="%.6g")))
     return written

@@ -124,6 +124,17 @@ class Description(Form):
     paper: Paper | None = None
     claims: list[Better | Same] = []
 
+    @classmethod
+    def check(cls, content: Any, where: str) -> Description:
+        """Return the content of a sweep's file in its form. Raises ParameterError that names the first wrong key."""
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+            remedy = "Correct the description; notebooks/sweeps has examples."
+            raise ParameterError(problem, where=where, remedy=remedy) from None
+
     def of(self, profile: str | None) -> Description:
         """Return the description with the values of one profile in their places. Raises ParameterError if there is none."""
         if profile is None:
@@ -134,16 +145,18 @@ class Description(Form):
         replaced = {key: value for key, value in self.profiles[profile] if value is not None}
         return self.model_copy(update=replaced | {"set": self.set | self.profiles[profile].set})
 
-
-def check_description(content: Any, where: str) -> Description:
-    """Return the content of a sweep's file in its form. Raises ParameterError that names the first wrong key."""
-    try:
-        return Description.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
-        remedy = "Correct the description; notebooks/sweeps has examples."
-        raise ParameterError(problem, where=where, remedy=remedy) from None
+    def cells(self) -> list[tuple[dict[str, str], Config, str]]:
+        """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
+        whole_number("the number of runs", len(self.seeds) * math.prod(map(len, self.grid.values())), 1, MOST_RUNS)
+        base, cells = _apply(preset(self.preset), self.set, "set"), []
+        for names in product(*self.grid.values()):
+            config, treebank = base, self.treebank
+            for axis, name in zip(self.grid, names):
+                settings = dict(self.grid[axis][name])
+                treebank = str(settings.pop(TREEBANK, treebank))
+                config = _apply(config, settings, f"grid: {axis}: {name}")
+            cells.append(({axis: str(name) for axis, name in zip(self.grid, names)}, config, treebank))
+        return cells
 
 
 @dataclass(frozen=True)
@@ -196,11 +209,10 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
     Raises LalkitError with the file and the key for a mistake in the file, CorpusError or TreebankError if the treebank cannot
     be read.
     """
-    content = _read(path)
-    description = check_description(content, str(path))
+    content, description = read_description(path)
     chosen = description.of(profile)
     try:
-        cells = _cells(chosen)
+        cells = chosen.cells()
     except LalkitError as error:
         raise error.at(str(path)) from None
     tasks = {config.model.task for _, config, _ in cells}
@@ -215,20 +227,6 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
         problem = "two cells have the same settings, or a seed is there twice"
         raise ParameterError(problem, where=str(path), remedy="Give every run other settings, or another seed.")
     return Plan(description.name, profile, content, tuple(runs))
-
-
-def _cells(chosen: Description) -> list[tuple[dict[str, str], Config, str]]:
-    """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
-    whole_number("the number of runs", len(chosen.seeds) * math.prod(map(len, chosen.grid.values())), 1, MOST_RUNS)
-    base, cells = _apply(preset(chosen.preset), chosen.set, "set"), []
-    for names in product(*chosen.grid.values()):
-        config, treebank = base, chosen.treebank
-        for axis, name in zip(chosen.grid, names):
-            settings = dict(chosen.grid[axis][name])
-            treebank = str(settings.pop(TREEBANK, treebank))
-            config = _apply(config, settings, f"grid: {axis}: {name}")
-        cells.append(({axis: str(name) for axis, name in zip(chosen.grid, names)}, config, treebank))
-    return cells
 
 
 def _apply(config: Config, settings: dict, where: str) -> Config:
@@ -253,8 +251,11 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _read(path: str | Path) -> Any:
-    """Return the content of a YAML file. Raises ParameterError if it is not YAML, or does not fit into JSON."""
+def read_description(path: str | Path) -> tuple[Any, Description]:
+    """Return the content of a sweep's file, as it is written and in its form.
+
+    Raises ParameterError if it is not YAML, does not fit into JSON, or is not a sweep.
+    """
     text = read_text(Path(path))
     try:
         written = []
@@ -265,44 +266,10 @@ def _read(path: str | Path) -> Any:
         if not 0 < len(written) < MOST_PIECES:
             raise ValueError(f"it holds more than {MOST_PIECES:,} values or {MOST_CHARACTERS:,} characters")
         parse_json("".join(written))
-        return content
     except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         remedy = "Keys are unique; indent by spaces; notebooks/sweeps has examples."
         raise ParameterError(f"is no YAML of a sweep: {error}", where=str(path), remedy=remedy) from None
-
-
-def check(path: str | Path, profile: str | None = None) -> list[str]:
-    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with what its file gives now.
-
-    Returns:
-        A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
-        A setting that lalkit no longer has is not compared: the table keeps its value.
-
-    Raises:
-        ParameterError: The file is not a sweep, or has no committed table.
-    """
-    import pandas as pd
-
-    from lalkit.network.parser import Network
-    from lalkit.network.vocabulary import Vocab
-    from lalkit.reproduce.report import read_sweep
-
-    now = check_description(_read(path), str(path)).of(profile)
-    name = "-".join(filter(None, (now.name, profile)))
-    table = next((repository() / "figures").glob(f"*/{name}.csv"), f"figures/sweeps/{name}.csv")
-    before, lines = read_sweep(table).record.get("cells", {}), []
-    for cell, config, treebank in _cells(now):
-        if not (was := before.pop(describe(cell), None)):
-            lines.append(f"{describe(cell)}: only in the file")
-            continue
-        names = {name: tuple(map(str, range(size))) for name, size in was.pop("vocabulary").items()}
-        weights = Network(config.model, Vocab(**names), weights=False).size()
-        config = override(config, {"train.seed": now.seeds[0]})
-        is_ = {"config": to_dict(config), "treebank": treebank, "scored": now.treebank, "parameters": weights}
-        old, new = (pd.json_normalize(side).to_dict("records")[0] for side in (was, is_))  # by their full names
-        changed = [name for name in new if old.get(name) != new.get(name)]
-        lines += [f"{describe(cell)}: {name} was {old.get(name)}, is {new.get(name)}" for name in changed]
-    return lines + [f"{cell}: only in the table" for cell in before]
+    return content, Description.check(content, str(path))
 
 
 def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict]]:

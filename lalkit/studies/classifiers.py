@@ -27,9 +27,8 @@ from lalkit.evaluation.provenance import parts_hash
 from lalkit.network.batches import pad
 from lalkit.network.label_attention import NORMALISERS, OUTSIDE
 from lalkit.probes.perturbation import ask
-from lalkit.probes.rankings import agree, attribute
 from lalkit.probes.view import AttentionView, Outcome, judged, tidy
-from lalkit.probes.weights import diversity_loss, look_at
+from lalkit.probes.weights import agree, attribute, diversity_loss, look_at
 from lalkit.studies import frame
 from lalkit.studies.frame import PADDING, UNKNOWN, Trained, exact, in_order
 from lalkit.studies.texts import OF_PENN, Text, Texts, load

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from lalkit.config import Count, CountOrZero, Layers, Number, Seed, Settings, Size
 from lalkit.errors import ModelError
 from lalkit.network.batches import pad
-from lalkit.network.encoder import Change, HookedModule
+from lalkit.network.encoder import Change, HookedModule, sinusoids
 from lalkit.network.label_attention import normalise
 from lalkit.probes.view import AttentionView, Outcome, judged
 from lalkit.studies import frame
@@ -287,7 +287,7 @@ class Summarizer(Trained):
 
     def _embed(self, ids: Tensor) -> Tensor:
         x = self.embed(ids) * math.sqrt(self.config.d_model)
-        return x + positions(ids.shape[1], self.config.d_model, x)
+        return x + sinusoids(ids.shape[1], self.config.d_model, x)
 
     @torch.inference_mode()
     def summarize(self, batch: Batch, most: int = 100) -> list[list[str]]:
@@ -319,13 +319,6 @@ def normalisers(config: SummarizerConfig) -> tuple[list[tuple[str, ...]], list[t
     below = layer(everything if sparse in ("none", "encoder") else 0)
     top = layer({"but-copy": 1, "all": 0}.get(sparse, everything))
     return [encoder] * config.layers, [below] * (config.layers - 1) + [top]
-
-
-def positions(length: int, size: int, like: Tensor) -> Tensor:
-    """Return the sinusoids of positions, [length, size] (Vaswani et al. 2017)."""
-    place = torch.arange(length, device=like.device, dtype=like.dtype)[:, None]
-    rate = torch.exp(torch.arange(0, size, 2, device=like.device, dtype=like.dtype) * (-math.log(10_000.0) / size))
-    return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], -1).flatten(-2)[:, :size]
 
 
 # ---------------------------------------------------------------- the model as the probes see it

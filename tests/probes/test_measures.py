@@ -9,7 +9,7 @@ import torch
 
 from lalkit.evaluation.statistics import mean_interval
 from lalkit.probes import weights as measures
-from lalkit.probes.rankings import agree, attribute
+from lalkit.probes.weights import agree, attribute
 from tests.probes.toys import H, Q, texts, view_of
 from tests.reference import probes_literal as literal
 

@@ -14,7 +14,6 @@ from lalkit.config import PRESETS, minilm, override
 from lalkit.errors import ParameterError
 from lalkit.evaluation.statistics import COUNTS, holm
 from lalkit.reproduce import report as reports
-from lalkit.reproduce.sweep import check
 from lalkit.treebank.corpora import repository
 from tests.command import lalkit
 from tests.draw.pictures import assert_drawn
@@ -152,6 +151,10 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
     reports.report([tmp_path / "first" / "two.csv"], tmp_path / "again")
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+    assert_drawn(sweep.figure(), tmp_path / "first" / "two.png")
+    written = reports.report([tmp_path / "first" / "two.csv"], tmp_path / "plain", picture=False)
+    assert {path.name for path in written} == {*names} - {"two.png"}
+    assert 'read_sweep("two.csv").figure()' in (tmp_path / "plain" / "two.md").read_text()
 
 
 def test_the_report_names_missing_runs(make_sweep):
@@ -215,7 +218,7 @@ def test_a_committed_table_is_what_its_file_gives_now(path):
     file = repository() / "notebooks" / "sweeps" / f"{record['name']}.yml"
     if path.stem == "trial-chinese-deep" and not (repository() / "data/encoders/e5-han-12").exists():
         pytest.skip("its encoder is not here: tools/encoders.py makes it")
-    lines = check(file, record["profile"]) if file.exists() else ["there is no file"]
+    lines = reports.check(file, record["profile"]) if file.exists() else ["there is no file"]
     assert bool(lines) == (path.stem in STALE), lines
 
 
@@ -230,7 +233,7 @@ def test_the_check_names_what_a_changed_preset_changes(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_a_committed_report_belongs_to_its_runs(path):
-    """Scores are those of the sentences, the page has the means of the cells and the verdicts, and the figure is of the table."""
+    """Scores are those of the sentences, and the page has the means of the cells and the verdicts."""
     sweep, page = reports.read_sweep(path), path.with_suffix(".md").read_text(encoding="utf-8")
     family = [one for one in map(reports.read_sweep, COMMITTED) if one.record["name"] == sweep.record["name"]]
     for measure in reports.COUNTED if sweep.counts else ():
@@ -241,5 +244,3 @@ def test_a_committed_report_belongs_to_its_runs(path):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
     for row in sweep.claims(family).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())
-    figure = sweep.figure()
-    assert_drawn(figure, path.with_suffix(".png"))

@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 from lalkit.errors import ModelError
 from lalkit.files import read_json, write_json
 from lalkit.probes.perturbation import ask
-from lalkit.probes.rankings import attribute
-from lalkit.probes.weights import look_at
+from lalkit.probes.weights import attribute, look_at
 from lalkit.studies import classifiers, frame
 from lalkit.studies.classifiers import KINDS, Classifier, OrthogonalLSTM, measure, view
 from tests.reference.orthogonal_literal import orthogonal

@@ -1,5 +1,6 @@
 """Runs of both layers are compared under the same controls: the numbers agree with a direct computation."""
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,9 +20,6 @@ from lalkit.treebank.corpora import build, load
 from lalkit.treebank.joint import to_joint
 
 LABELS = ["NP", "VP"]
-SPAN_CONTROLS = {
-    TRAINED, "uniform attention", "swapped attention", "swapped sentences", "swapped heads", "mean", "zeroed"
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +209,8 @@ HEADS = [pytest.param(path.parent, marks=[pytest.mark.slow] * (path.parent.name 
 @pytest.mark.parametrize("folder", HEADS, ids=lambda folder: folder.name)
 def test_the_tests_and_the_page_belong_to_their_table(folder):
     table = pd.read_csv(folder / "table.csv", keep_default_na=False, na_values={"value": [""]})
-    tests = pd.read_csv(folder / "tests.csv")
-    pd.testing.assert_frame_equal(make_tests(table), tests, check_dtype=False, rtol=1e-4)
+    tests = pd.read_csv(io.StringIO(make_tests(table).to_csv(index=False, float_format="%.6g")))  # as `write` does
+    if (folder / "tests.csv").exists():
+        pd.testing.assert_frame_equal(tests, pd.read_csv(folder / "tests.csv"), check_dtype=False, rtol=1e-4)
     text = (folder / "heads.md").read_text(encoding="utf-8")
     assert label_heads.page(table, tests, text.splitlines()[0][2:]) == text
