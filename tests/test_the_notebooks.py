@@ -96,10 +96,26 @@ def test_a_notebook_asks_before_it_shows_and_ends_with_exercises(path):
     assert numbered == [str(k + 1) for k in range(len(numbered))] and len(numbered) >= 3
     hints = re.findall(r"\n\n<details><summary>Hint</summary>\n\n\S.*?\n\n</details>", exercises, re.DOTALL)
     assert len(hints) == len(numbered) == exercises.count("<details>")
+    assert all(re.search(r"\*(Check|Rubric):\*", one) for one in re.split(r"^\d\. ", exercises, flags=re.MULTILINE)[1:])
     if re.match(r"09|1[015-9]", path.stem):  # cells write what was seen, as it depends on the parameters
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         seen = text.split("## What was seen")[1].split("## Exercises")[0].replace("head 52 is S", "")
         assert not re.findall(r"\d+(?:\.\d+)?%|\b\d+\.\d\b|\b(?:NP|VP|PP|S|SBAR)\b", seen)
+
+
+def test_the_order_of_the_lessons_has_their_words_and_fits_its_weeks():
+    page = (FOLDER.parent / "book" / "teaching.md").read_text(encoding="utf-8")
+    form = r"^\| .*?/(\w+)\.ipynb\).*? \| (\d+) \| ([\d,]+) \| (.*) \| (.*) \| (.*) \|$"
+    rows = [(name, int(minutes), *row) for name, minutes, *row in re.findall(form, page, re.MULTILINE)]
+    assert sorted(row[0] for row in rows) == [path.stem for path in BOOKS]
+    for name, _, said, *_ in rows:
+        cells = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells
+        text = " ".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        words = sum(bool(re.search("[A-Za-z]", word)) for word in text.split())
+        assert words <= 1500 and abs(words - int(said.replace(",", ""))) <= 50, (name, words)
+    for plan, most in ((3, 180), (4, 90), (5, 90)):  # minutes of the sessions of a week
+        weeks = {row[plan] for row in rows if not row[plan].startswith("home")}
+        assert all(sum(row[1] for row in rows if row[plan] == week) <= most for week in weeks)
 
 
 # Parameters that make every notebook fast, and some files that it saves. PAPER and SPAN are trained parsers, TMP is a new folder.

@@ -101,7 +101,7 @@ def span_triangle(
     for k, word in enumerate(words):
         axis.text(k + 0.5, 0.3, word, ha="center", va="center", fontsize=10)
     for k in range(len(words) + 1):
-        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=9, color=COLOURS.grey)
+        axis.text(k, 0.02, str(k), ha="center", va="center", fontsize=10, color=COLOURS.grey)
     axis.set(xlim=(-0.1, len(words) + 0.1), ylim=(-0.15, len(words) + 0.55))
     axis.axis("off")
 

@@ -40,9 +40,9 @@ function treeLink(tree, index, { number, words }) {
 function facts({ trees, shown, price, changed, note }) {
   const unsure = leastSure(shown, shown.confidence.spans);
   const together = trees.reduce((sum, tree) => sum + Math.exp(tree.log_probability), 0);
-  const among = price ? "Among all trees, also those that do not obey, this one" : "This tree";
+  const among = price ? "among all trees, also those that do not obey, this one" : "this tree";
   const which = trees.length === 1 ? "This structure has" : `These ${trees.length} structures have`;
-  const lines = [`${which} ${percent(together)} of the probability together; ${percent(Math.max(0, 1 - together))} is left. ${among} has the probability ${percent(shown.confidence.tree)}.${unsure && ` Least sure: ${unsure}.`}`];
+  const lines = [`${which} ${percent(together)} of the probability together; ${percent(Math.max(0, 1 - together))} is left. Each percent is that of its arcs, whatever the labels; ${among}, with its labels, has ${percent(shown.confidence.tree)}.${unsure && ` Least sure: ${unsure}.`}`];
   const spans = (asked.get("forbid") ?? "").match(/\*\(.*?\)/g);
   if (spans) lines.push(`Forbidden: a constituent over exactly these words, whatever its label: ${spans.join(" ")}.`);
   if (price) lines.push(`The constraints cost ${price.score.toFixed(2)} in score. A tree obeys them with the probability ${percent(Math.exp(price.log_probability))}.`);

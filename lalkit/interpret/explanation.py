@@ -284,7 +284,7 @@ class Explanation:
     def text(self, top: int = 3) -> str:
         """Say in words where the score of each constituent comes from. top: how many parts to name.
 
-        >>> parser.explain("It rained.").text(top=1).count("most from")
+        >>> parser.explain("It rained.").text(top=1).count("Most from")
         3
         """
         texts, top = [], whole_number("top", top, 1)
@@ -332,21 +332,24 @@ def paragraph(explanation: Explanation, one: Explained, place: int, top: int) ->
 
 
 def reasons(explanation: Explanation, one: Explained, place: int, top: int) -> str:
-    """Name the largest heads or words, all other parts, and the label that comes first without the largest one."""
+    """Give the sum of all heads or words, the largest ones and the rest, and the label that comes first without the largest."""
     parts, label = one.of(place), one.spans[place][2]
     ranked = np.isin(parts.part, [HEAD, WORD])
     order = np.flatnonzero(ranked)[np.argsort(-abs(parts.value[ranked]), kind="stable")]
-    largest, first = parts.where(order[:top]), one.names(parts)[order[0]]
+    largest, rest, first = parts.where(order[:top]), parts.value[order[top:]], one.names(parts)[order[0]]
+    kind = {HEAD: "label head", WORD: "word"}[int(largest.part[0])]
+
+    def total(values: np.ndarray) -> str:
+        return f"{len(values)} {kind}{'s' * (len(values) > 1)} {values.sum():+.2f}"
+
     amounts = [f"{value:+.2f}" for value in largest.value]
     if largest.attention is not None:
         amounts = [f"{amount}, {share:.0%} of the attention" for amount, share in zip(amounts, largest.attention)]
     names = [f"{name} ({amount})" for name, amount in zip(one.names(largest), amounts)]
-    text = f"most from {names[0]}" + f", then {', '.join(names[1:])}" * (len(names) > 1)
     others = [f"{name} {value:+.2f}" for name, value in zip(one.names(parts.where(~ranked)), parts.value[~ranked])]
-    if rest := len(order) - len(names):
-        name = {HEAD: "label head", WORD: "word"}[int(largest.part[0])]
-        others.insert(0, f"the other {rest} {name}s {parts.value[order[top:]].sum():+.2f}")
-    text += f"; {', '.join(others)}."
+    text = f"{', '.join([total(parts.value[ranked]), *others])}. Most from {names[0]}"
+    text += f", then {', '.join(names[1:])}, together {largest.value.sum():+.2f}" * (len(names) > 1)
+    text += f"; the other {total(rest)}." if len(rest) else "."
     if (second := one.second(place)) is not None:
         text += f" {one.spans[second][2]} comes second with {one.scores[second]:.2f}."
     then, still = explanation.labels[parts.then[order[0]]], f" with {parts.then_score[order[0]]:.2f}"

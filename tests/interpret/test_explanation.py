@@ -163,9 +163,11 @@ def test_the_text_has_the_numbers_of_the_table(parser):
         ranked = some[some["kind"].isin(["head", "word"])].sort_values("value", key=abs, ascending=False, kind="stable")
         best, score = ranked.iloc[0], some["score"].iloc[0]
         assert text.startswith(f"{label} “{best['text']}”, head word “{best['head_word']}”, probability ")
-        assert f", score {score:.2f}: most from {best['part']} ({best['value']:+.2f}" in text
-        numbers = [float(x) for x in re.findall(r"[+-]\d+\.\d\d", text.partition("most from")[2].split(". ")[0])]
-        assert sum(numbers) == pytest.approx(score, abs=0.03), "with the rest they add up to the score"
+        assert f". Most from {best['part']} ({best['value']:+.2f}" in text and f"{score:.2f}: {len(ranked)} " in text
+        sums = re.split(r"\. |, together \S+", text.split(": ", 1)[1])
+        all_parts, most = (np.array(re.findall(r"[+-]\d+\.\d\d", part), float) for part in sums[:2])
+        assert all_parts.sum() == pytest.approx(score, abs=0.03), "all parts add up to the score"
+        assert most.sum() == pytest.approx(all_parts[0], abs=0.03), "with the rest they add up to the sum of all"
         still = "still " * (best["then"] == label)
         assert f"Without {best['part']}, {best['then']} would {still}come first with {best['then_score']:.2f}." in text
         second = table[(table["start"] == best["start"]) & (table["end"] == best["end"]) & (table["role"] == "second")]
@@ -180,7 +182,7 @@ def test_the_text_has_the_profile(treebank):
     parser = load("en-news")
     counts = profile(explained(parser, gold=False).heads(), "exact", "the corpus")
     text = replace(parser.explain(TEXT, "NP"), profile=counts).text(1)
-    (head, *_), k = map(int, re.findall(r"most from label head (\d+)", text)), counts["labels"].index("NP")
+    (head, *_), k = map(int, re.findall(r"Most from label head (\d+)", text)), counts["labels"].index("NP")
     assert f"it is the top head of {counts['led'][head][k] / counts['all'][k]:.0%} of NP" in text
     assert text.count("the corpus") == 1
 

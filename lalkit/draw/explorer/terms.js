@@ -6,7 +6,7 @@ const kept = { reading: wholeFrom(0, 3), word: (text) => wholeFrom(1, sentence()
 const EDGES = { first: "first word", last: "last word", constant: "constant", boundary: "boundaries" };
 const BOUNDARY = {
   full: "The boundaries add one number, which a scorer of fenceposts computes. The page cannot show what is behind it.",
-  glass: "The terms add up to the score: those of the words, those of the first and the last word as edges, and the label's constant.",
+  glass: "The terms add up to the score: those of the words, those of the first and the last word as boundaries, and the label's constant.",
 };
 const chosenReading = (of) => Math.min(state.reading, of.readings.length === 1 ? 0 : 2);
 
@@ -70,7 +70,7 @@ function showTerms(of) {
   byId("more-terms").hidden = terms.length <= FEW;
   byId("more-terms").textContent = state.allTerms ? `Show the first ${FEW} only` : `Show all ${terms.length} terms`;
   const whole = [sum(words.map((term) => term.value)), sum(edges.map((term) => term.value))];
-  byId("terms-say").textContent = `${label}: the words add ${signed(whole[0])}, the edges ${signed(whole[1])}, together ${plain(score)}. ${BOUNDARY[data.boundary]}`;
+  byId("terms-say").textContent = `${label}: the words add ${signed(whole[0])}, the boundaries ${signed(whole[1])}, together ${plain(score)}. ${BOUNDARY[data.boundary]}`;
   byId("terms").querySelector("tbody").replaceChildren(...all.map((term) => termRow(of, term)));
 }
 
