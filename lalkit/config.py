@@ -135,7 +135,14 @@ def register_layer(name: str, layer: type, config: type) -> None:
     except (AttributeError, TypeError, NameError, PydanticUserError) as error:
         problem = f"{shown(name)} with {shown(config)} cannot be registered as a layer: {error}"
         raise ModelError(problem, remedy=remedy) from None
+    settings.__module__ = sys._getframe(1).f_globals.get("__name__", "__main__")  # see `modules`
     LAYERS[name] = layer, settings
+
+
+def modules() -> dict[str, str]:
+    """Return the variables of a process that knows the same layers: which modules it imports, and where they are."""
+    names = dict.fromkeys(settings.__module__ for _, settings in LAYERS.values() if settings.__module__ != "__main__")
+    return {MODULES: ",".join(names), "PYTHONPATH": os.pathsep.join(sys.path)} if names else {}
 
 
 def import_modules(names: str | None = None) -> None:

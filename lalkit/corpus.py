@@ -36,7 +36,7 @@ from lalkit import files
 from lalkit.api import Parser, ParseResult
 from lalkit.chart.machine import give_back, progress
 from lalkit.chart.sums import Temperature
-from lalkit.config import MOST_PROCESSES, import_modules
+from lalkit.config import MOST_PROCESSES, import_modules, modules
 from lalkit.errors import LalkitError, ModelError, ParameterError, TreebankError, safe, whole_number
 from lalkit.network.batches import usual
 from lalkit.network.model import Precision, find_device, resolve_precision
@@ -211,10 +211,11 @@ def write(result: ParseResult | None, to: To) -> str:
 # ---------------------------------------------------------------- several processes
 
 
-def start_worker() -> None:
-    """Prepare a worker process. It ends with Ctrl-C, and with its parent, also when that one is killed."""
+def start_worker(known: dict[str, str]) -> None:
+    """Prepare a worker process. It ends with Ctrl-C, and with its parent, also when that one is killed. known: see `modules`."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
+    os.environ.update(known)
     import_modules()
 
     def end_with_parent() -> None:
@@ -251,7 +252,7 @@ def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str 
             client = stack.enter_context(connect(cluster))
             pool, workers = client.get_executor(pure=False), len(client.nthreads())
         else:
-            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker)
+            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker, [modules()])
             stack.callback(pool.shutdown, cancel_futures=True)
         futures: dict[Any, Block] = {}
         try:

@@ -33,7 +33,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import MOST_PROCESSES, Config, from_dict, import_modules, override, preset, to_dict
+from lalkit.config import MOST_PROCESSES, Config, from_dict, import_modules, modules, override, preset, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_json, write_text
@@ -356,7 +356,7 @@ def launch(folder: Path, task: dict, processes: set) -> None:
     with (folder / "log.txt").open("ab") as log:
         # When we end, its standard input closes, and then it ends: _end_with_starter.
         pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
-        with subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, **pipes) as process:
+        with subprocess.Popen(command, env={**os.environ, **ONE_THREAD, **modules()}, **pipes) as process:
             processes.add(process)
             code = process.wait()
     if code not in (0, FAILED) and not finished(folder, task["key"]):

@@ -1,5 +1,6 @@
 """A layer of a user, in the place of the paper's layer: trained, saved, explained, and never replaced by another one."""
 
+import importlib
 import json
 import re
 import sys
@@ -141,7 +142,7 @@ def test_a_layer_that_returns_something_else_is_named(run, tmp_path):
         train(override(tiny(), settings), "sample", tmp_path / "faulty")
 
 
-def test_the_command_line_and_its_processes_import_it(tmp_path, monkeypatch):
+def test_other_processes_import_it_and_without_it_an_error_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv(MODULES, "")
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "my_layers.py").write_text(
@@ -154,8 +155,10 @@ def test_the_command_line_and_its_processes_import_it(tmp_path, monkeypatch):
     (tmp_path / "plan.yml").write_text(f"{plan}set: {{model.label_attention: mine, train.epochs: 1}}\n")
     code, _, err = command("sweep", "plan.yml", "--out", "runs", cwd=tmp_path)
     assert code == 2 and "'mine', which is not registered" in err
-    code, _, err = command("--import", "my_layers", "sweep", "plan.yml", "--out", "runs", cwd=tmp_path)
-    assert code == 0, err
+    sys.path.append(str(tmp_path))
+    importlib.import_module("my_layers")
+    ((_, result),) = lalkit.sweep(lalkit.plan(tmp_path / "plan.yml"), tmp_path / "runs")
+    assert result["status"] == "ok", result["error"]
     (folder,) = (tmp_path / "runs").glob("**/parser")
     options = "--model", folder, "--workers", 1, "--out", "parses.ptb"
     code, _, err = command("--import", "my_layers", "parse", *options, stdin=b"It rained.\nIt snowed.\n", cwd=tmp_path)
@@ -163,3 +166,5 @@ def test_the_command_line_and_its_processes_import_it(tmp_path, monkeypatch):
     code, _, err = command("--import", "no_layers", "models", cwd=tmp_path)
     assert code == 2 and "the module 'no_layers' cannot be imported" in err
     LAYERS.pop("mine")
+    code, _, err = command("parse", "It rained.", "--model", folder, cwd=tmp_path)
+    assert code == 2 and re.search("(?s)runs.*the layer 'mine', which is not registered here.*register_layer", err)

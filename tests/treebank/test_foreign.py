@@ -83,14 +83,16 @@ def test_no_treebank_of_english_is_taken_for_another_language(name, caplog):
     assert find(name) and name in CORPORA and not treebank.notes and not [*annotation(treebank)]
     for start in range(0, len(treebank), 300):
         assert not parser.reader.is_unlearned(treebank[start : start + 300])
+    assert sum(parser.reader.is_unlearned([sentence]) for sentence in treebank) <= 0.002 * len(treebank)
     assert parser.reader.common and not caplog.text
 
 
 @pytest.mark.parametrize(
     ("text", "unlearned"),
     [
-        ("Bonjour le monde", True), ("El gato duerme", True), ("qwer zxcv uiop", True), ("qwer zxcv", False),
-        ("Qwer Zxcv Uiop said", False), ("the qwer zxcv uiop", False), ("cats chase mice", False), ("cats " * 20 + "le", False),
+        ("Merci beaucoup monsieur", True), ("El gato duerme", True), ("le cats me des", True), ("qwer zxcv uiop", True),
+        ("Qwer Zxcv Uiop said", False), ("the qwer zxcv uiop", False), ("qwer zxcv", False), ("ES cell El Salvador", False),
+        ("cats chase le mice of the", False), ("qwer Tyuo Tyuo " * 9, False), ("qwer zxcv " * 12, True),
     ],
 )  # fmt: skip
 def test_a_typed_sentence_in_another_language(text, unlearned):

@@ -12,12 +12,14 @@ export function wordPieces(word, table) {
 // Whether a sentence is in a language that the parser never learned: `is_unlearned` in lalkit/treebank/text.py.
 export function unlearned(words, table, { common = [], foreign = [] }) {
   const some = words.filter((word) => /\p{L}/u.test(word));
+  if (!common.length || some.length < 3) return false;
+  some[0] = some[0].charAt(0).toLowerCase() + some[0].slice(1);
   const few = some.length < 20;
   const known = some.filter((word) => common.includes(word.toLowerCase())).length;
-  if (!common.length || some.length < 3 || known >= (few ? 1 : 0.1 * some.length)) return false;
-  if (few && [some[0].toLowerCase(), ...some].some((word) => foreign.includes(word))) return true;
-  const read = few ? some.filter((word) => /^\p{Ll}+$/u.test(word)) : some;
-  return read.length >= 3 && read.flatMap((word) => wordPieces(word, table)).length >= (few ? 2.5 : 1.5) * read.length;
+  if (common.includes("the") && some.filter((word) => foreign.includes(word)).length > known) return true;
+  const lower = some.filter((word) => /^\p{Ll}+$/u.test(word));
+  if (known >= (few ? 1 : 0.1 * some.length) || lower.length < Math.max(3, (few ? 0.8 : 0.5) * some.length)) return false;
+  return lower.flatMap((word) => wordPieces(word, table)).length >= (few ? 2.5 : 1.5) * lower.length;
 }
 
 function normalised(text) {
