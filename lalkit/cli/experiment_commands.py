@@ -56,7 +56,7 @@ def sweep(
 @command(reports, "sweeps")
 def report_sweeps(
     sweeps: list[Path], out: Annotated[Path, options.FOLDER] = Path("runs/report"), replace: options.Replace = False,
-    picture: bool = True,
+    no_picture: bool = False,
 ) -> None:  # fmt: skip
     """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
@@ -65,11 +65,11 @@ def report_sweeps(
     Args:
         sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample, or tables of reports, e.g. figures/sweeps/silver.csv.
         out: The folder of the report.
-        picture: Draw the figure, too.
+        no_picture: Leave the figure out; the page says how to draw it.
     """
     from lalkit.reproduce.report import report
 
-    print(*report(sweeps, out, replace, picture), sep="\n")
+    print(*report(sweeps, out, replace, not no_picture), sep="\n")
 
 
 @command()

@@ -152,8 +152,9 @@ def test_a_real_sweep_becomes_files_from_which_the_same_report_is_made(done, tmp
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
     assert_drawn(sweep.figure(), tmp_path / "first" / "two.png")
-    written = reports.report([tmp_path / "first" / "two.csv"], tmp_path / "plain", picture=False)
-    assert {path.name for path in written} == {*names} - {"two.png"}
+    report = ["report", "sweeps", tmp_path / "first" / "two.csv", "--out", tmp_path / "plain", "--no-picture"]
+    assert lalkit(*map(str, report))[0] == 0
+    assert {path.name for path in (tmp_path / "plain").iterdir()} == {*names} - {"two.png"}
     assert 'read_sweep("two.csv").figure()' in (tmp_path / "plain" / "two.md").read_text()
 
 
