@@ -745,7 +745,7 @@ class Parser:
                 boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
             layer: the vectors of words at another layer: "embeddings" (which the first layer of the pretrained encoder reads), a
                 layer such as "pretrained.0" or "encoder.0", or a point of `hooks`. A word's last sub-word stands for it.
-            batch_words, progress: as in `lalkit.network.model.Model.predict`.
+            batch_words, progress: as in `lalkit.network.model.Model.predict`. A layer reads one sentence after the other.
 
         Raises:
             ModelError: "head", and the parser does not have the paper's layer.
@@ -754,7 +754,7 @@ class Parser:
         if layer is not None:
             if at != "word":
                 raise ParameterError(f"a layer has no vectors at {at!r}", remedy='Leave layer out, or give at="word".')
-            return patching.vectors_of_layer(self.model, self._sentences(texts), layer)
+            return patching.vectors_of_layer(self.model, self._sentences(texts), layer, progress)
         return patching.vectors(self.model, sentences_of(texts, self.reader.hyphens), at, batch_words, progress)
 
     def without(self, heads: int | str | Iterable[int | str]) -> Change:

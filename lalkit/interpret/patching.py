@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lalkit.chart import machine
 from lalkit.errors import LalkitError, ModelError, ParameterError, shown
 from lalkit.network.batches import subwords_of_words
 from lalkit.network.encoder import Change
@@ -148,7 +149,7 @@ class Vectors(NamedTuple):
     index: pd.DataFrame
 
 
-def vectors_of_layer(model: Model, sentences: list[Sentence], layer: str) -> Vectors:
+def vectors_of_layer(model: Model, sentences: list[Sentence], layer: str, progress: bool = False) -> Vectors:
     """Return the vectors of words at a layer or a hook point, and the table of words."""
     from lalkit.interpret import tables
 
@@ -159,7 +160,7 @@ def vectors_of_layer(model: Model, sentences: list[Sentence], layer: str) -> Vec
     if axis is None or "key" in axes:
         raise ParameterError(f"there are no vectors of words at {layer!r}{_missing(model, layer)}", remedy=LISTED)
     parses, arrays = [], []
-    for sentence in sentences:
+    for sentence in machine.progress(sentences, desc="parsing", unit=" sentences") if progress else sentences:
         prediction, values = _record(model, sentence, [name])
         value = values[name].movedim(axis, 0)
         if axes[axis] == "sub-word":

@@ -32,7 +32,7 @@ PRON PRP PRP$ WP WP$ WDT EX; PROPN NNP NNPS ADD; PUNCT `` '' , . : -LRB- -RRB- H
 VERB VB VBD VBG VBN VBP VBZ; X FW AFX GW XX
 """
 _ROWS = [row.split() for row in _TAGS.split(";")]
-UPOS = frozenset(row[0] for row in _ROWS)
+UPOS, PENN = frozenset(row[0] for row in _ROWS), frozenset(tag for row in _ROWS for tag in row[1:])
 USUAL = {tag: upos for upos, *tags in _ROWS for tag in (upos, *tags)}  # UPOS of each tag, and of itself
 PRONOUNS = {first + last for first in ("any", "every", "no", "some") for last in ("body", "one", "thing")} | {"none"}
 POINTING = {"this", "that", "these", "those"}

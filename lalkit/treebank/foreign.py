@@ -19,6 +19,7 @@ FORMATS = {
     "discbracket (a word is 0=The), whose trees are discontinuous": (
         r"\s*\((?:[^\s()]+\s+\()+[^\s()]+\s+\d+=[^\s()]+\)", "Make them continuous, e.g. with discodop treetransforms.",
     ),
+    "CoNLL-2008": (r"(?:#.*\n)*1(?:\t[^\t\n]*){7}\t\d+\t[^\t\n\d_][^\t\n]*\t", "Convert it to CoNLL-U first."),
     "JSON": (r"\s*[\[{]+\s*\"", "Convert it to brackets or CoNLL-U first."),
 }  # fmt: skip
 ROWS = {"CoNLL-U in a file of trees": (r"(?:#.*\n)*1(?:-\d+)?\t", "Call it FOLDER/train.conllu, or the like.")}
@@ -51,9 +52,10 @@ def check_format(text: str, place: Any, trees: bool) -> str:
     if text.lstrip().startswith("(") and (own := BRACKETED.findall(text)) and len(own) > len(LEAF.findall(text)):
         problem = f"{len(own)} words stand in brackets of their own: {own[0]}"
         raise TreebankError(problem, IN_BRACKETS, where=str(place))
-    if set(words := re.findall(r"(?m)^\d+\t([^\t\n]*)\t", text)) == {"_"}:
-        raise TreebankError(f"all {len(words)} words are missing (_)", NO_FORMS, where=str(place))
-    if re.match(r"(?:#.*\n)*1(?:\t[^\t\n]*){7}\t\d+\t(?:[^\t\n]*\t){2,}", text) and "global.columns" not in text:
+    words = re.findall(r"(?m)^\d+\t([^\t\n]*)\t", text)
+    if (missing := words.count("_")) > 0.05 * len(words):
+        raise TreebankError(f"{missing:,} of {len(words):,} words are missing (_)", NO_FORMS, where=str(place))
+    if re.match(r"(?:#.*\n)*1(?:\t[^\t\n]*){7}\t\d+\t(?:\d+|_)\t[^\t\n]*\t", text) and "global.columns" not in text:
         warn_once(f"{place} is CoNLL-2009: its columns FORM, LEMMA, POS, HEAD and DEPREL are read")
         lines = (line.split("\t") for line in text.split("\n"))
         rows = (["\t".join([*c[:3], "_", c[4], "_", c[8], c[10], "_", "_"])] if len(c) > 11 else c for c in lines)

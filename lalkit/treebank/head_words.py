@@ -36,6 +36,7 @@ from pathlib import Path
 
 from lalkit.errors import TreebankError
 from lalkit.treebank.brackets import read_text, strip_function
+from lalkit.treebank.conllu import PENN
 from lalkit.treebank.text import is_chinese
 from lalkit.treebank.tree import Node
 
@@ -212,7 +213,7 @@ class Heads:
     """
 
     def __init__(self, rules: Rules | None = None):
-        self.rules, self.constituents, self.unknown = rules, 0, Counter[str]()
+        self.rules, self.constituents, self.unknown, self.tags = rules, 0, Counter[str](), Counter[str]()
 
     def __call__(self, tree: Node) -> Arcs:
         """Return heads and arc labels of a cleaned tree.
@@ -229,15 +230,19 @@ class Heads:
             problem = f"there are no head rules for Chinese with the tags {', '.join(sorted(unknown)[:5])}"
             raise TreebankError(problem, "Give a .conllu file, tags of the Chinese Treebank, or rules (--heads FILE).")
         chinese = not unknown and (mostly_chinese or tags & CHINESE.groups["typical"])
+        self.tags.update(strip_function(leaf.label) for leaf in leaves if not chinese)
         return dependencies(tree, CHINESE if chinese else ENGLISH, self)
 
     @property
     def guessed(self) -> str:
-        """One line, if the rules are not made for these trees: too many constituents have a head that no rule names."""
-        if not self.constituents or self.unknown.total() <= MOST_UNKNOWN * self.constituents:
-            return ""
-        share, labels = self.unknown.total() / self.constituents, [label for label, _ in self.unknown.most_common(5)]
-        return f"{share:.0%} of the constituents ({' '.join(labels)}) have no head rule, so no dependencies are derived"
+        """One line, if the rules are not made for these trees: no rule names the heads of many, or English ones the tags."""
+        tags = Counter({tag: count for tag, count in self.tags.items() if tag not in PENN})
+        kinds = (self.constituents, self.unknown, "constituents"), (self.tags.total(), tags, "tags")
+        for total, unknown, kind in kinds:
+            if unknown.total() > MOST_UNKNOWN * total:
+                share, names = unknown.total() / total, " ".join(name for name, _ in unknown.most_common(5))
+                return f"{share:.0%} of the {kind} ({names}) have no head rule, so no dependencies are derived"
+        return ""
 
 
 def dependencies(tree: Node, rules: Rules = ENGLISH, counts: Heads | None = None) -> Arcs:

@@ -23,6 +23,8 @@ ALONE = "a parser of constituents alone is trained"
 # File, text, switches; what `data check` says, what `train --dry-run` says (None: that it can be trained), its exit code
 KINDS = {
     "French": ("trees", FRENCH, "", "100% of the constituents (NP PP VN SENT) have no head rule", ALONE, 0),
+    "TIGER in brackets": ("trees", "(S (NP-SB (ART-NK Der) (NN-NK Hund)) (VVFIN-HD bellt) ($. .))\n", "",
+                          "75% of the tags (ART VVFIN $.) have no head rule", ALONE, 0),
     "French with rules": ("trees", FRENCH, "--heads rules.txt", "1 sentences read, 0 problems, 0 without", "weights", 0),
     "Icelandic": ("trees", ICELANDIC, "", "words are numbers and notes of the editors: ID CODE", "--drop-tags CODE,ID", 0),
     "its traces": ("trees", ICELANDIC, "", "2 words are traces and other empty elements: 0 *con*", "--drop-tags traces", 0),
@@ -36,8 +38,10 @@ KINDS = {
                      "export format of NeGra", "treetools", 2),
     "discbracket": ("trees", "(S (NP (DT 0=The) (NN 2=end)) (VP (VB 1=is)))\n", "", "discbracket", "discodop", 2),
     "TIGER-XML": ("trees", "<?xml version='1.0'?>\n<corpus id='x'>\n", "", "XML, such as TIGER-XML", "brackets", 2),
-    "without words": ("conllu", "1\t_\t_\tX\tX\t_\t0\troot\t_\t_\n\n", "", "all 1 words are missing", "Add the words", 2),
+    "without words": ("conllu", "1\tIt\t_\tX\tX\t_\t0\troot\t_\t_\n\n1\t_\t_\tX\tX\t_\t0\troot\t_\t_\n\n", "",
+                      "1 of 2 words are missing", "Add the words", 2),
     "CoNLL-2009": ("conllu", OF_2009, "", "is CoNLL-2009", "--task", 2),
+    "CoNLL-2008": ("conllu", "1\tRain\train\tNN\t_\tRain\train\tNN\t0\tROOT\train.01\t_\n\n", "", "CoNLL-2008", "U first", 2),
     "OntoNotes": ("conllu", "#begin document (a/b); part 000\nx 0 0 It PRP (S*) -\n", "", "CoNLL-2012", ".parse", 2),
     "trees as rows": ("conllu", FRENCH, "", "trees in a file of dependencies", ".trees", 2),
 }  # fmt: skip
