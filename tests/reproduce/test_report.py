@@ -107,8 +107,7 @@ def test_the_p_of_claims_is_corrected_over_their_family(make_sweep):
 
 
 def test_every_pair_is_tested_with_intervals(make_sweep):
-    sweep = reports.read_sweep(make_sweep(SCORES))
-    pairs = sweep.pairs()
+    pairs = reports.read_sweep(make_sweep(SCORES)).pairs()
     assert list(pairs["measure"].value_counts()) == [6, 6, 6]
     assert (pairs["p_holm"] >= pairs["p"]).all()
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: bad")].iloc[0]
@@ -241,5 +240,4 @@ def test_a_committed_report_belongs_to_its_runs(path):
         assert f"{row['f1']:.2f}" in page and f"{row['las']:.2f}" in page
     for row in sweep.claims(family).to_dict("records"):
         assert any(line.startswith(f"| {row['says']} |") and row["verdict"] in line for line in page.splitlines())
-    figure = sweep.figure()
-    assert_drawn(figure, path.with_suffix(".png"))
+    assert_drawn(sweep.figure(), path.with_suffix(".png"))
