@@ -622,7 +622,7 @@ class Parser:
         errors: "skip" puts None in the place of a value that is missing or has no words. temperature: also compute the
         probabilities of all parts, with scores divided by this number (or two: of labels, of arcs). precision: instead of the
         parser's own. options: batch_words, threads and progress, as in `lalkit.network.model.Model.predict`. Raises LalkitError
-        for a value that is not a sentence. The message has its number and, for a Series, its row.
+        for a value that is not a sentence. The message has its number.
         """
         entries = self.reader.read(texts, form, errors == "skip")
         sentences = [entry for entry in entries if entry is not None]

@@ -369,8 +369,7 @@ def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> d
     def assemble(one: Callable) -> list[Prediction]:
         tags = [batch.output.tag_scores.argmax(-1).tolist() for batch in scored]
         of = zip((batch.sentences for batch in scored), trees, (x.argmax(-1).tolist() for x in labels), tags)
-        rows = chain.from_iterable(zip(*batch) for batch in of)
-        return [one(model, *row, None, "fp32") for row in rows]
+        return [one(model, *row, None, "fp32") for row in chain.from_iterable(zip(*batch) for batch in of)]
 
     def as_lists() -> list[tuple[Tensor, ...]]:
         return [collate_twin(collator.tokenizer, group) for group in groups]

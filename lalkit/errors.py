@@ -10,7 +10,7 @@ import re
 import reprlib
 import sys
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -126,8 +126,8 @@ KINDS = {
 def checked(thing: T) -> T:
     """Check the arguments of a function, or of all public methods of a class, against their type hints at every call.
 
-    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. An iterator, which
-    can be read only once, becomes a tuple (see `finite`). A call with a wrong, an unknown or a missing argument raises a
+    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. What has no length
+    may be read only once: it becomes a tuple (see `finite`). A call with a wrong, an unknown or a missing argument raises a
     ParameterError that names it.
     """
     function: Any = thing
@@ -148,7 +148,7 @@ def checked(thing: T) -> T:
             raise _misfit(str(error), place, list(signature.parameters)[len(args) :], options) from None
         for name, value in bound.arguments.items():
             hint = hints().get(name, Any)
-            if isinstance(value, Iterator) and _fits((), hint):
+            if isinstance(value, Iterable) and not hasattr(value, "__len__") and _fits((), hint):
                 bound.arguments[name] = value = finite(value, name)  # it can be read only once
             if not _fits(value, hint):
                 remedy = f"Give {' or '.join(dict.fromkeys(_kinds(hint)))}."

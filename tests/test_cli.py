@@ -103,6 +103,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse --model PARSER --alternatives 0 It", b"", "trees is 0"), ("report sweeps none", b"", "holds no sweep"),
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),
     ("explain --model PARSER \u00a0", b"", "sentence 1"), ("explain --model PARSER One. --label ZZ", b"", "ZZ"),
+    ("explain --model PARSER --form tagged It_FOO", b"", "FOO"),
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),
     ("train --treebank sample --preset tiny --out new --device gpu", b"", "gpu"), ("serve --device gpu", b"", "gpu"),
     ("sweep none.yml", b"", "none.yml: cannot be read"),
@@ -168,6 +169,21 @@ def test_as_a_process_of_its_own(tmp_path):
     command = [sys.executable, "-OO", "-m", "lalkit", "data", "check", "nowhere"]  # without docstrings, too
     done = subprocess.run(command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == b"" and b"nowhere" in done.stderr and b"Traceback" not in done.stderr
+
+
+LOADING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    find_spec = lambda self, name, *_: name == "typer" and os.kill(os.getpid(), signal.SIGINT) or None
+sys.meta_path.insert(0, Finder())
+import lalkit.cli
+"""
+
+
+def test_ctrl_c_while_python_loads_prints_no_traceback():
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 def test_ctrl_c_ends_the_process_before_python_takes_all_apart(monkeypatch):

@@ -12,6 +12,7 @@ import gc
 import io
 import logging
 import os
+import signal
 import sys
 import warnings
 from contextlib import suppress
@@ -29,6 +30,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too li
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # of 1,024 shapes, bf16 kept 270 MB for a large text
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # silences the profiler with which `bench` measures memory
 
+# Ctrl-C in the seconds of loading ends the process at once, as the system does it: Python would print where it was.
+HEARD = signal.getsignal(signal.SIGINT)
+with suppress(ValueError):  # not in the first thread
+    signal.signal(signal.SIGINT, signal.SIG_DFL if HEARD is signal.default_int_handler else HEARD)
+
 import typer
 from tqdm import tqdm
 
@@ -40,6 +46,8 @@ from lalkit.config import import_modules
 from lalkit.errors import LalkitError, ParameterError, reason, safe
 from lalkit.files import writing
 
+with suppress(ValueError):
+    signal.signal(signal.SIGINT, HEARD)
 atexit.register(gc.freeze)  # when Python ends, it would look through all objects once more: that takes a second
 
 

@@ -275,13 +275,11 @@ def explain(
     options.set_threads(None)
     parser = Parser.load(model, device=device)
     by_part = read_lines(text, form, hyphens=parser.reader.hyphens)
-    sentences = parser.reader.prepared([sentence or read_sentence("") for part in by_part for sentence in part])
-    joint = parser.config.model.task == "joint"
-    explanation = parser.explain(sentences, against=against, probabilities=joint)
+    sentences = parser.reader.prepared([s or read_sentence("") for part in by_part for s in part], form)
+    explanation = parser.explain(sentences, against=against, probabilities=parser.config.model.task == "joint")
     print(explanation.of(label), end="\n\n")
     if html:
-        text = explorer(page(explanation, str(model)))
-        logger.info("to explore: %s", write_text(html, text))
+        logger.info("to explore: %s", write_text(html, explorer(page(explanation, str(model)))))
 
 
 @command()

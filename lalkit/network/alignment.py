@@ -91,7 +91,13 @@ def load_tokenizer(name: str):
     try:
         if is_ours(name):
             return Pieces(resolve(name))
-        return from_transformers("AutoTokenizer", resolve(name))
+        tokenizer = from_transformers("AutoTokenizer", resolve(name))
+        places = getattr(from_transformers("AutoConfig", resolve(name)), "max_position_embeddings", None) or 0
+        tokenizer.model_max_length = min(tokenizer.model_max_length, places if places > 0 else WINDOW)  # -1: XLNet
+        # transformers makes one where the files are missing
+        if {*tokenizer.get_vocab()}.issubset(tokenizer.all_special_tokens):
+            raise ValueError("its tokenizer knows no words")
+        return tokenizer
     except Exception as error:
         raise encoder_error(name, error) from None
 

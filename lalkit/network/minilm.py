@@ -103,7 +103,7 @@ class Bert(HookedModule):
         table = partial(nn.Embedding.from_pretrained, freeze=False)
         tables = {name: table(torch.empty(size, config.hidden_size)) for name, size in zip(names, rows)}
         tables["word_embeddings"].padding_idx = config.pad_token_id
-        norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        norm = nn.LayerNorm(config.hidden_size, eps=float(config.layer_norm_eps))
         self.embeddings = nn.ModuleDict({**tables, "LayerNorm": norm})
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
@@ -163,7 +163,8 @@ def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     numbers = {name: tensor for name, tensor in weights.items() if ":" not in name}
     for name in {name.partition(":")[0] for name in weights if ":" in name}:
         pairs, scale = weights[f"{name}:pairs"], weights[f"{name}:scale"]
-        if pairs.dtype != torch.uint8 or pairs.shape[2:] != (16,) or scale.shape != (*pairs.shape[:2], 1):
+        kinds = pairs.dtype == torch.uint8 and scale.is_floating_point()
+        if not kinds or pairs.shape[2:] != (16,) or scale.shape != (*pairs.shape[:2], 1):
             raise ValueError(f"{name} is no matrix of 4 bits")
         numbers[name] = ((torch.cat([pairs & 15, pairs >> 4], dim=-1).float() - 8) * scale.float()).flatten(1)
     return numbers

@@ -83,14 +83,16 @@ class PretrainedEncoder(nn.Module):
             width = int(mask[rows[0]].sum())
             hidden = self.read(subwords[rows, :width], mask[rows, :width])
             pieces.append(F.pad(hidden, (0, 0, 0, mask.shape[1] - width)))
-        order = torch.tensor([row for rows in together for row in rows])
-        return torch.cat(pieces)[order.argsort()]
+        return torch.cat(pieces)[torch.tensor([row for rows in together for row in rows]).argsort()]
 
     def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
         """Return the last layer, or the mix of all layers, for all rows at once."""
         mixed = self.mix is not None
-        with self.points.watched() if self.points else nullcontext():
-            output = self.transformer(input_ids=subwords, attention_mask=mask.long(), output_hidden_states=mixed)
+        try:
+            with self.points.watched() if self.points else nullcontext():
+                output = self.transformer(input_ids=subwords, attention_mask=mask.long(), output_hidden_states=mixed)
+        except IndexError as error:  # of a table of embeddings
+            raise ModelError(f"the encoder lacks a sub-word or place ({error})", "Give it its own tokenizer.") from None
         if self.mix is None:
             return output.last_hidden_state
         weights = torch.softmax(self.mix, 0)
@@ -234,7 +236,7 @@ def load_encoder(name: str, weights: bool) -> Any:
 
 def check_types(folder: str) -> None:
     """Raise ModelError for a tensor of an encoder that is not of floats, as transformers would make floats of it silently."""
-    for file in sorted(Path(folder).glob("model*.safetensors")):
+    for file in sorted(Path(folder).glob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118 (it is no dictionary)
                 kind = tensors.get_slice(name).get_dtype()

@@ -33,7 +33,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lalkit.chart.machine import ONE_THREAD, keep_memory, progress
-from lalkit.config import MOST_PROCESSES, Config, from_dict, import_modules, modules, override, preset, to_dict
+from lalkit.config import MOST_PROCESSES, Config, Seed, from_dict, import_modules, modules, override, preset, to_dict
 from lalkit.errors import LalkitError, ModelError, ParameterError, whole_number
 from lalkit.evaluation import provenance
 from lalkit.files import find_json, locked_folder, parse_json, remove_parts, write_json, write_text
@@ -59,7 +59,7 @@ Cell = dict[str, str | int]  # axis -> value
 # An axis or a value of it, of which paths of studies are made.
 Word = Annotated[str, StringConstraints(pattern=r"^[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,59}$")]
 Grid = Annotated[dict[Word, Annotated[dict[Word | int, dict[str, Any]], Field(min_length=1)]], Field(min_length=1)]
-Seeds = Annotated[list[int], Field(min_length=1)]
+Seeds = Annotated[list[Seed], Field(min_length=1)]
 Measure = Literal["f1", "uas", "las"]
 
 
@@ -120,7 +120,7 @@ class Description(Form):
     seeds: Seeds
     set: dict[str, Any] = {}
     grid: Grid
-    profiles: dict[str, Profile] = {}
+    profiles: dict[Name, Profile] = {}
     paper: Paper | None = None
     claims: list[Better | Same] = []
 
@@ -213,11 +213,11 @@ def plan(path: str | Path, profile: str | None = None) -> Plan:
     chosen = description.of(profile)
     try:
         cells = chosen.cells()
+        tasks = {config.model.task for _, config, _ in cells}
+        treebanks = {chosen.treebank, *(treebank for *_, treebank in cells)}
+        hashed = {treebank: provenance.data_hash(treebank, tasks) for treebank in treebanks}
     except LalkitError as error:
         raise error.at(str(path)) from None
-    tasks = {config.model.task for _, config, _ in cells}
-    treebanks = {chosen.treebank, *(treebank for *_, treebank in cells)}
-    hashed = {treebank: provenance.data_hash(treebank, tasks) for treebank in treebanks}
     code, data, runs = provenance.training_hash(), hashed[chosen.treebank], []
     for seed, (cell, config, treebank) in product(chosen.seeds, cells):
         config = override(config, {"train.seed": seed})
@@ -399,8 +399,7 @@ def carry_out(folder: Path, task: dict) -> None:
     loaded, state = load_model(parser), read_content(parser, "resume")["state"]
     scores = {}
     for split, gold in provenance.splits(task["scored"], loaded.config.model.task, ("dev", "test")).items():
-        parses = loaded.parse(gold, threads=THREADS)
-        evaluation = evaluate(gold, [p.sentence for p in parses])
+        evaluation = evaluate(gold, [p.sentence for p in loaded.parse(gold, threads=THREADS)])
         scores[split] = evaluation.summary()
         write_text(folder / f"{split}.csv", evaluation.table().to_csv(index=False))
     result = {

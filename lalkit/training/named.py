@@ -65,8 +65,7 @@ def folders() -> list[Path]:
 def places() -> dict[str, Path]:
     """Return the folder of every parser that can be named here, by its name."""
     files = [file for place in reversed(folders()) for file in place.glob("*/model.json")]
-    here = {file.parent.name.replace("_", "-"): file.parent for file in files}
-    return dict(sorted(here.items()))
+    return dict(sorted({file.parent.name.replace("_", "-"): file.parent for file in files}.items()))
 
 
 def names() -> list[str]:

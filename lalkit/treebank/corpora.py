@@ -34,7 +34,7 @@ from lalkit.treebank import brackets, conllu
 from lalkit.treebank.foreign import annotation, check_format
 from lalkit.treebank.head_words import Heads, Rules
 from lalkit.treebank.text import with_text
-from lalkit.treebank.tree import UNARY, Node, Sentence, Span
+from lalkit.treebank.tree import UNARY, Node, Sentence, Span, in_order
 from lalkit.treebank.tree import escape as escape_brackets
 
 if TYPE_CHECKING:
@@ -83,6 +83,9 @@ class Treebank:
         The arguments are those of `lalkit.treebank.corpora.load`.
         """
         return load(str(name), split, task=task, lenient=lenient)
+
+    def __post_init__(self):
+        object.__setattr__(self, "sentences", tuple(in_order(self.sentences, "sentences")))
 
     def __len__(self) -> int:
         return len(self.sentences)

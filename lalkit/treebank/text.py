@@ -207,7 +207,7 @@ def read_sentence(text: Any, form: Form = "raw", number: int = 1, hyphens: bool 
         sentence = Sentence(text, id=str(number))
     if sentence is None:
         remedy = 'Give at least one word. In parse_all, errors="skip" passes over what is missing.'
-        raise TreebankError("there is nothing to parse", remedy, where=f"sentence {number}")
+        raise TreebankError(f"there is nothing to parse in {reprlib.repr(text)}", remedy, where=f"sentence {number}")
     return sentence
 
 

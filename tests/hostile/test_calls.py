@@ -55,7 +55,7 @@ MANY = {
 }  # fmt: skip
 NOT_MANY = [
     ("Yes", "texts"), (SENTENCE, "texts"), ({"One."}, "set"),
-    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"),
+    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"), (["One.", 3], "in 3"),
     ([b"One.", "Two."], "sentence 1"),
     (["One.", "Two.", " "], "sentence 3"), (["One.", NAN], 'errors="skip"'),
     (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
@@ -184,12 +184,13 @@ def test_an_iterator_counts_in_every_batch_and_a_block_every_time(parser, subtes
         "heads of a patch": lambda items: parser.patched({"label_attention.contexts": torch.zeros_like}, heads=items),
     }  # fmt: skip
     for name, change in changes.items():
-        block, scores = change([1]), []
-        for entered in (block, block, change(iter([1]))):
+        block, left, scores = change([1]), iter([1]), []
+        stream = type("Stream", (), {"__iter__": lambda _, left=left: left})()  # without a length
+        for entered in (block, block, change(iter([1])), change(stream)):
             with entered:
                 scores.append([result.score for result in parser.parse_all(TEXTS, batch_words=1)])
         with subtests.test(name):
-            assert scores[0] == scores[1] == scores[2]
+            assert scores == scores[:1] * 4
 
 
 @pytest.mark.parametrize("layer", ["paper", "span"])

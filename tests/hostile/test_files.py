@@ -240,8 +240,7 @@ def harm(file, name, prefix=""):
     """Change the first matrix of the file whose name begins so."""
     tensors = load_file(file)
     matrices = (n for n, x in sorted(tensors.items()) if x.ndim == 2 and x.is_floating_point())
-    matrix = next(n for n in matrices if n.startswith(prefix))
-    HARMS[name](tensors, matrix)
+    HARMS[name](tensors, next(n for n in matrices if n.startswith(prefix)))
     save_file(tensors, file)
 
 

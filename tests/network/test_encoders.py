@@ -248,7 +248,8 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
         folder = shutil.copytree(source, tmp_path / source.name)
         file = sorted(folder.glob("model*.safetensors"))[-1]
         tensors = load_file(file)
-        name = next(name for name in sorted(tensors) if name.endswith((":scale", "weight")) and tensors[name].dim() > 1)
+        scales = sorted(tensors, key=lambda name: ":scale" not in name)  # those of 4 bits first
+        name = next(name for name in scales if name.endswith((":scale", "weight")) and tensors[name].dim() > 1)
         wrong = {"NaN": tensors[name] * math.nan, "infinite": tensors[name] * math.inf, "missing": None}
         wrong |= {kind: tensors[name].to(getattr(torch, kind)) for kind in ("bool", "int64", "complex64")}
         wrong |= {"broadcast": tensors[name][:1, :1].contiguous(), "no file": None}
@@ -256,9 +257,29 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
             changed = {k: v for k, v in {**tensors, name: value}.items() if v is not None}
             save_file(changed, file, {"format": "pt"})
             if kind == "no file":
-                file.unlink()
+                shutil.move(file, folder / "part.safetensors")
+                save_file(tensors | {name: tensors[name].to(torch.int8)}, folder / "part.safetensors", {"format": "pt"})
+                places = {"weight_map": dict.fromkeys(tensors, "part.safetensors"), "metadata": {}}
+                (folder / f"{file.name}.index.json").write_text(json.dumps(places))
             with subtests.test(f"{source.name} {kind}"), pytest.raises(ModelError):
                 PretrainedEncoder(config(folder).model.encoder, 8)
+        for file in folder.glob("token*"):
+            file.unlink()
+        with subtests.test(f"{source.name} no tokenizer"), pytest.raises(ModelError):
+            load_tokenizer(str(folder))
+
+
+def test_a_tokenizer_that_does_not_fit(encoder, sentences, tmp_path):
+    """One that names no longest row is used within the places of the encoder. One of another encoder is named."""
+    if encoder.name in ("wordpiece", "unigram-left"):
+        folder = shutil.copytree(encoder, tmp_path / "encoder")
+        AutoTokenizer.from_pretrained(encoder, model_max_length=10**30).save_pretrained(folder)
+        assert load_tokenizer(str(folder)).model_max_length == (66 if encoder.name == "wordpiece" else 512)
+    parser, collator, _ = network(encoder, sentences)
+    batch = collator(sentences)
+    batch.subwords += 10_000
+    with pytest.raises(ModelError, match="its own tokenizer"):
+        parser(batch)
 
 
 # ---------------------------------------------------------------- encoders with a name of ours

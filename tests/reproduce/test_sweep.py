@@ -98,6 +98,7 @@ def test_a_cell_can_have_a_treebank_of_its_own_to_train_on(write):
 MISTAKES = [  # changes of the file, its profile, and what the error names beside the file
     ({"sedes": [1]}, None, "sedes"), ({"question": None}, None, "question"), ({"name": "a/b"}, None, "name"),
     ({"preset": "minilmm"}, None, "minilmm"), ({"seeds": []}, None, "seeds"), ({"seeds": [1, "2"]}, None, "seeds.1"),
+    ({"seeds": [1, -1]}, None, "seeds.1"), ({"profiles": {"../x": {}}}, "../x", "profiles"), ({"treebank": "x"}, None, "'x'"),
     ({"seeds": [1, 2, 1]}, None, "a seed is there twice"), ({"set": {"train.epoch": 1}}, None, "set: .*'train.epoch'"),
     ({"set": {"train.epochs": "many"}}, None, "set: train.epochs"), ({"set": {"train.seed": 1}}, None, "train.seed"),
     ({"grid": {}}, None, "grid"), ({"grid": {"layers": {}}}, None, "grid.layers"),

@@ -76,7 +76,8 @@ def test_check_names_every_problem(tmp_path):
 def test_a_treebank_shows_itself(tmp_path):
     (tmp_path / "dev.trees").write_text("(S (X <b>&) (Y b))\n" * 11 + "(S (X\n")
     treebank = Treebank.load(str(tmp_path), "dev", lenient=True)
-    assert repr(treebank).endswith("dev: 11 sentences, 22 words, 1 problems")
+    for same in (treebank, replace(treebank, sentences=iter(treebank))):  # an iterator can be read only once
+        assert repr(same).endswith("dev: 11 sentences, 22 words, 1 problems")
     assert list(treebank) == [treebank[place] for place in range(11)] and len(treebank[2:5]) == 3
     page = treebank._repr_html_()
     assert page.count("<tr>") == 11 and "and 1 more" in page and "&lt;b&gt;&amp; b" in page and "<b>" not in page
@@ -246,8 +247,7 @@ UD = "".join(f"{i}\t{word}\t_\tX\tX\t_\t{{}}\tdep\t_\t_\n" for i, word in enumer
 def test_arcs_of_universal_dependencies_stand_in_a_folder_too(tmp_path, heads, crossing, without):
     """As in gum: crossing arcs count in scores, and a constituent that disagrees is left out of training, and counted."""
     (tmp_path / "test.trees").write_text("(S (NP (X A) (X b)) (VP (X c) (X d)))\n")
-    text = UD.format(*heads).replace("\t0\tdep", "\t0\troot")
-    (tmp_path / "test.conllu").write_text(text)
+    (tmp_path / "test.conllu").write_text(UD.format(*heads).replace("\t0\tdep", "\t0\troot"))
     corpus = load(str(tmp_path), "test")
     assert corpus[0].heads == heads and len(check(corpus)) == (crossing or without > 0)
     assert bool(find_crossing(corpus[0].heads)) == crossing

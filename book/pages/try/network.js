@@ -8,10 +8,16 @@ const FOLDER = new URL("./made/", import.meta.url);
 const WASM = "ort/ort-wasm-simd-threaded.wasm";
 const FORMAT = "lalkit-onnx-1"; // of parser.json: lalkit/training/export.py
 
+const AGAIN = "Reload the page; if that does not help, make the book again (make book).";
+
 export class Problem extends Error {} // what a reader is told, in one line
 
-// report(loaded, whole): bytes, while they arrive.
-export async function load(report) {
+// report(loaded, whole): bytes, while they arrive. Where a browser checks no hashes, a damaged file is found when it is used.
+export const load = (report) => loaded(report).catch((error) => {
+  throw error instanceof Problem ? error : new Problem(`A file of the parser is damaged (${error.message}). ${AGAIN}`);
+});
+
+async function loaded(report) {
   const parser = json(await checked("model/parser.json", { sha256: self.PARSER }));
   if (parser.format !== FORMAT) throw new Problem(`This page reads a parser of the format ${FORMAT}, and this one has ${parser.format}. Make the book again (make book).`);
   const { "tokenizer.json": table, "model.onnx": network } = parser.files;
@@ -35,7 +41,7 @@ async function checked(name, { sha256: hash, bytes: size = 1e6 }, report = () =>
     const bytes = await read(answer, size, report);
     if (bytes && (await hasHash(bytes, hash))) return bytes;
   }
-  throw new Problem(`The file ${name} is damaged or of another book: it has another check sum than it should have, twice. Reload the page; if that does not help, make the book again (make book).`);
+  throw new Problem(`The file ${name} is damaged or of another book: it has another check sum than it should have, twice. ${AGAIN}`);
 }
 
 // Browsers compute hashes only for pages from https or this machine. Elsewhere nothing is checked.

@@ -61,8 +61,7 @@ async function show(answer) {
   offer(sentences, chosen);
   const unsure = leastSure(tree, sure.spans);
   const least = unsure ? `Least sure: ${unsure}.` : "By its own estimate, the parser is sure of every constituent (90 % or more). It can still be wrong.";
-  const careful = "Careful: the parser never learned this language, and its trees mean little.";
-  find("facts").textContent = strange ? careful : tree.spans.length ? least : "";
+  find("facts").textContent = strange ? "Careful: the parser never learned this language, and its trees mean little." : tree.spans.length ? least : "";
   const state = new URLSearchParams([...asked].filter(([name]) => !["text", "sentence"].includes(name)));
   URL.revokeObjectURL(shown);
   shown = URL.createObjectURL(new Blob([filled(html, answer.data)], { type: "text/html" }));
@@ -77,8 +76,7 @@ const filled = (html, data) => html.replace(/( id="data">).*/, (_, before) => `$
 
 // What is pinned in the explorer belongs to the address, too.
 window.addEventListener("message", ({ source, data }) => {
-  if (source !== frame.contentWindow) return;
-  if (typeof data?.state !== "string") return;
+  if (source !== frame.contentWindow || typeof data?.state !== "string") return;
   const fields = new URLSearchParams(data.state);
   fields.delete("sentence");
   asked = new URLSearchParams([...[...asked].filter(([name]) => ["text", "sentence"].includes(name)), ...fields]);
