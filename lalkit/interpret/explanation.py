@@ -248,9 +248,8 @@ class Explanation:
         found = self.heads()
         values, norm = found.by(norm or found.norm), norm or found.norm
         heads = np.argsort(-values, axis=1, kind="stable")[:, : whole_number("count", count, 1)]
-        table = (
-            found.spans[[*PLACE, "label"]].loc[np.repeat(np.arange(len(heads)), heads.shape[1])].reset_index(drop=True)
-        )
+        spans = found.spans[[*PLACE, "label"]]
+        table = spans.loc[spans.index.repeat(heads.shape[1])].reset_index(drop=True)
         table["rank"], table["head"] = np.tile(np.arange(heads.shape[1]) + 1, len(heads)), heads.ravel()
         if self.head_labels:
             table["head_label"] = [self.head_labels[head] for head in heads.ravel()]
@@ -363,9 +362,8 @@ def of_head(profile: dict | None, one: Explained, label: str, head: int) -> str:
     """Say to which word a head attends most, and how often it leads the label in a corpus."""
     focus = int(one.attention[head].argmax())
     word = ("the start", *(f"“{word}”" for word in one.words), "the end")[focus]
-    text = (
-        f" Label head {head} attends most to {word} ({one.attention[head, focus]:.0%}), in every span of the sentence."
-    )
+    text = f" Label head {head} attends most to {word} ({one.attention[head, focus]:.0%})"
+    text += ", in every span of the sentence."
     if profile and label in profile["labels"]:
         k = profile["labels"].index(label)
         part, overall = profile["led"][head][k] / profile["all"][k], sum(profile["led"][head]) / profile["spans"]

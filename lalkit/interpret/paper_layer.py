@@ -38,6 +38,7 @@ from lalkit.errors import LalkitError, ModelError, checked
 from lalkit.interpret.explanation import FIRST_LABEL, HEAD, NO_HEAD, Parts
 from lalkit.interpret.layers import Explainer, Sentences, Spans
 from lalkit.interpret.tables import Contributions, Heads
+from lalkit.network.batches import pad
 from lalkit.network.label_attention import LabelAttention
 from lalkit.network.parser import ParserOutput
 from lalkit.network.scores import SpanScorer, fenceposts
@@ -149,16 +150,12 @@ class PaperLayer(Explainer):
 
     def span_labels(self, spans: Spans) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """Return the labels of spans [B, U], and a function from y [B, T, H, d] to the probabilities of labels [B, U, L]."""
-        most, scorer = max(1, *map(len, spans)), cast(SpanScorer, self.model.network.spans)
-        places = torch.zeros(len(spans), most, 2, dtype=torch.long)
-        label = torch.full((len(spans), most), -1)  # -1: padding
-        for b, in_sentence in enumerate(spans):
-            for u, (first, last, name) in enumerate(in_sentence):
-                places[b, u] = torch.tensor([first, last])
-                label[b, u] = self.model.vocab.label_index.get(name, -2)  # -2: a label that is never right
-        label = label.to(scorer.bias.device)
-        start, end = places.to(label.device).unbind(-1)
-        sentence = torch.arange(len(spans), device=label.device)[:, None]
+        scorer, index = cast(SpanScorer, self.model.network.spans), self.model.vocab.label_index
+        most, device = max(1, *map(len, spans)), scorer.bias.device
+        start, end = (pad([[span[k] for span in several] for several in spans], most, device=device) for k in (0, 1))
+        labels = [[index.get(span[2], -2) for span in several] for several in spans]  # -2: a label that is never right
+        label = pad(labels, most, -1, device=device)  # -1: padding
+        sentence = torch.arange(len(spans), device=device)[:, None]
 
         def of_spans(y: Tensor) -> Tensor:
             projected, _ = scorer.project(fenceposts(y, self.model.network.slice))

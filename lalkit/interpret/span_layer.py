@@ -80,9 +80,8 @@ class SpanLayer(Explainer):
     def split(self, output: ParserOutput, b: int, n: int, spans: Int[Tensor, "m 3"]) -> tuple[Parts, np.ndarray]:
         """Split scores into the terms of words, and those of the boundaries."""
         places, which = torch.unique(spans[:, :2], dim=0, return_inverse=True)
-        attention, evidence, boundary, inside = self._inside(
-            output.span_parts, torch.full_like(places[:, 0], b), *places.T
-        )
+        sentence = torch.full_like(places[:, 0], b)
+        attention, evidence, boundary, inside = self._inside(output.span_parts, sentence, *places.T)
         terms = attention.double() * evidence.double()
         sums = terms.sum(-1)
         without = (sums + boundary.double())[..., None] - terms
@@ -136,13 +135,11 @@ class SpanLayer(Explainer):
         self.check()
         network, index = self.model.network.eval(), self.model.vocab.label_index
         spans = self.parsed(sentences) if spans is None else spans
-        places = [(b, *span) for b, in_sentence in enumerate(spans) for span in in_sentence]
+        places = [(b, *span[:2], index.get(span[2], -2)) for b, several in enumerate(spans) for span in several]
         if not places:
             raise LalkitError("there is no span to look at", remedy="Give at least one sentence with constituents.")
         device = next(network.parameters()).device
-        b, start, end, right = torch.tensor(
-            [(*place[:3], index.get(place[3], -2)) for place in places], device=device
-        ).T
+        b, start, end, right = torch.tensor(places, device=device).T
         parts = network(self.model.collator(sentences).to(device), chart_gradient=False).span_parts
         weights, values, boundary, inside = self._inside(parts, b, start, end)
         units, values = torch.ones_like(right, dtype=torch.bool)[:, None], values[..., None]

@@ -414,10 +414,9 @@ def quantiles(measures: pd.DataFrame) -> pd.DataFrame:
     several = wide[wide["length"] > 1]
     names = [f"[{a:g}, {b:g}{']' if b == 1 else ')'}" for a, b in zip(BINS, BINS[1:])]
     bins = pd.cut(several["max_attention"], [*BINS[:-1], np.inf], right=False, labels=names).rename("texts")
-    spread = several.groupby([*index[:2], bins], sort=False, observed=False)["tvd"].describe()[
-        ["count", "25%", "50%", "75%"]
-    ]
-    tvd = spread.set_axis(["n", "low", "median", "high"], axis=1).reset_index().astype({"n": int, "texts": str})
+    spread = several.groupby([*index[:2], bins], sort=False, observed=False)["tvd"].describe()
+    spread = spread[["count", "25%", "50%", "75%"]].set_axis(["n", "low", "median", "high"], axis=1)
+    tvd = spread.reset_index().astype({"n": int, "texts": str})
     parts = [tvd.assign(measure="tvd")]
     for texts, rows in (("all", wide), ("right", wide[wide["right"] == 1])):
         for name in ("erased", "erased_random"):

@@ -200,9 +200,8 @@ class English(Rules):
         return "APPO" if parent in self.groups["nominal"] else "COORD"
 
 
-ENGLISH, CHINESE = (
-    kind(Path(__file__).with_name(f"{name}_rules.txt")) for kind, name in ((English, "english"), (Rules, "chinese"))
-)
+FOLDER = Path(__file__).parent
+ENGLISH, CHINESE = English(FOLDER / "english_rules.txt"), Rules(FOLDER / "chinese_rules.txt")
 
 
 class Heads:

@@ -220,9 +220,8 @@ def test_self_attention_is_between_words(parser, treebank, pretrained):
         assert {*table} == {*one.explain(treebank).attention(), "layer"}
         assert table.groupby(["layer", "head", *PLACE])["attention"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
         row = table.query("sentence == 0 and layer == 0 and head == 1 and start == 2")
-        assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3]) and list(row["word"])[1:-1] == list(
-            treebank[0].words
-        )
+        assert row["attention"].to_numpy() == pytest.approx(array[0, 1, 3])
+        assert tuple(row["word"])[1:-1] == treebank[0].words
         page = re.search('"layers":([^}]*})', one.parse(treebank[0]).explore(layer=layer).html)[1]
         assert np.array(json.loads(page)[f"{layer} 0"]) == pytest.approx(array[0], abs=6e-4)
     text, point = "No antidisestablishmentarianism", "pretrained.0.attention"

@@ -30,9 +30,8 @@ def test_a_study_of_classifiers_does_nothing_twice(study, tmp_path, caplog):
     out = tmp_path / "all"
     found = study(out)
     runs, words = found["runs"], found["words"]
-    assert {*words["system"]} == {"vanilla", "mlp"} and words.groupby("system")[
-        "attention"
-    ].sum().to_numpy() == pytest.approx(1)
+    shares = words.groupby("system")["attention"].sum()
+    assert {*shares.index} == {"vanilla", "mlp"} and shares.to_numpy() == pytest.approx(1)
     assert {*zip(runs["system"], runs["seed"])} == {("vanilla", 1), ("mlp", 1)}
     assert (runs[["train", "epochs"]] == [10, 1]).all(axis=None)
     kept = {p: p.stat().st_mtime_ns for p in out.rglob("*.*") if p.is_file()}
