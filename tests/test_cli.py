@@ -103,7 +103,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse --model PARSER --alternatives 0 It", b"", "trees is 0"), ("report sweeps none", b"", "holds no sweep"),
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),
     ("explain --model PARSER \u00a0", b"", "sentence 1"), ("explain --model PARSER One. --label ZZ", b"", "ZZ"),
-    ("explain --model PARSER --form tagged It_FOO", b"", "FOO"),
+    ("explain --model PARSER --form tagged It_FOO", b"", "FOO"), ("explain 我們看見了", b"", "--form tokens"),
     ("explain --model PARSER One. --against PN", b"", "Did you mean"), ("explain It --model en --device gpu", b"", "gpu"),
     ("train --treebank sample --preset tiny --out new --device gpu", b"", "gpu"), ("serve --device gpu", b"", "gpu"),
     ("sweep none.yml", b"", "none.yml: cannot be read"),

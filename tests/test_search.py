@@ -8,7 +8,7 @@ import pytest
 from nltk.tgrep import tgrep_compile, tgrep_positions
 from nltk.tree import ParentedTree
 
-from lalkit.errors import ParameterError
+from lalkit.errors import LalkitError, ParameterError
 from lalkit.treebank.brackets import parse_tree
 from lalkit.treebank.corpora import load
 from lalkit.treebank.head_words import dependencies
@@ -86,6 +86,8 @@ def test_matches_come_with_head_words_and_captures():
     assert (match.start, match.end, match.label, match.head) == (3, 6, "SBAR", 4)
     assert match.captures == {"that": Span(3, 4, "IN"), "clause": Span(4, 6, "S")}
     assert Pattern("S=a < VP=b : =b < NP=c").names == ("a", "b", "c")
+    with pytest.raises(LalkitError, match="this sentence has no constituents\n"):
+        search([Sentence(("It", "rained"), heads=(2, 0))], "NP")
 
 
 @pytest.mark.parametrize(

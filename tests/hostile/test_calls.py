@@ -55,7 +55,7 @@ MANY = {
 }  # fmt: skip
 NOT_MANY = [
     ("Yes", "texts"), (SENTENCE, "texts"), ({"One."}, "set"),
-    (pd.DataFrame({"text": ["One."]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"), (["One.", 3], "in 3"),
+    (pd.DataFrame({"(": ["One.", "\u2066"]}), "DataFrame"), (["One.", NAN], "sentence 2: there is"), (["One.", 3], "in 3"),
     ([b"One.", "Two."], "sentence 1"),
     (["One.", "Two.", " "], "sentence 3"), (["One.", NAN], 'errors="skip"'),
     (pd.Series(["One.", None], index=["a", "b"]), "sentence 2"),
