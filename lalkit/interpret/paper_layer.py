@@ -152,7 +152,8 @@ class PaperLayer(Explainer):
         """Return the labels of spans [B, U], and a function from y [B, T, H, d] to the probabilities of labels [B, U, L]."""
         scorer, index = cast(SpanScorer, self.model.network.spans), self.model.vocab.label_index
         most, device = max(1, *map(len, spans)), scorer.bias.device
-        start, end = (pad([[span[k] for span in several] for several in spans], most, device=device) for k in (0, 1))
+        start = pad([[span[0] for span in several] for several in spans], most, device=device)
+        end = pad([[span[1] for span in several] for several in spans], most, device=device)
         labels = [[index.get(span[2], -2) for span in several] for several in spans]  # -2: a label that is never right
         label = pad(labels, most, -1, device=device)  # -1: padding
         sentence = torch.arange(len(spans), device=device)[:, None]
