@@ -183,7 +183,7 @@ def test_the_page_parses_what_is_typed_keeps_its_state_and_works_offline(visit):
         ("zxqjw" * 20 + " " + "qzxjqvkw " * 130, "pieces of words; the parser reads at most 512"),
         ("我们看见了。", "Chinese"),
     ]:
-        assert said in submit(page, text)
+        assert said in submit(page, text) and page.locator("#answer").is_hidden()
     assert submit(page, "It rained. We stayed in.") == "" and page.locator("#sentence option").count() == 2
     page.select_option("#sentence", "2")
     parses_offline(page, 4)

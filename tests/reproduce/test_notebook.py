@@ -169,6 +169,8 @@ def test_wrong_parameters_stop_a_run_before_anything_is_written(root):
     for wrong in ({"time": "3"}, {"times": "many"}):
         with pytest.raises(ParameterError, match=r"demo\.ipynb"):
             run_notebook(book, wrong, progress=False)
+    with pytest.raises(ParameterError, match="is not UTF-8"):
+        run_notebook(book.rename(book.with_name(os.fsdecode(b"caf\xe9.ipynb"))), progress=False)
     assert not (root / "runs").exists()
 
 
