@@ -252,7 +252,7 @@ def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str 
             client = stack.enter_context(connect(cluster))
             pool, workers = client.get_executor(pure=False), len(client.nthreads())
         else:
-            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker, [modules()])
+            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), start_worker, (modules(),))
             stack.callback(pool.shutdown, cancel_futures=True)
         futures: dict[Any, Block] = {}
         try:

@@ -277,8 +277,7 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
 
     >>> found = lalkit.sweep(lalkit.plan("notebooks/sweeps/trial.yml", "smoke"), "runs/smoke")  # doctest: +SKIP
 
-    An interruption loses nothing: the same call continues. A run that another sweep beside `out` has finished is copied from
-    there, so that a cell that two tables share is trained once.
+    An interruption loses nothing: the same call continues.
 
     Args:
         plan: the runs, see `plan`.
@@ -300,12 +299,10 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
     runs = [{"cell": run.cell, "seed": run.seed, "key": run.key, "folder": run.folder} for run in plan.runs]
     write_json(out / "sweep.json", {"name": plan.name, "profile": plan.profile, "file": plan.content, "runs": runs})
     remove_parts(out)
-    missing = []
+    missing = [run for run in plan.runs if not finished(out / run.folder, run.key)]
     for run in plan.runs:
-        if finished(out / run.folder, run.key):
+        if run not in missing:
             clear_away(out / run.folder)
-        else:
-            missing.append(run)
     logger.info("%s: %d runs, %d of them finished; in %s", plan.name, total, total - len(missing), out)
     pool, processes = ThreadPoolExecutor(jobs), set()
     futures = {pool.submit(launch, out / run.folder, asdict(run), processes): run for run in missing}

@@ -247,11 +247,8 @@ def subset(sentences: Sequence[Sentence], size: int) -> list[Sentence]:
 
 def layers_of(sentences: Iterable[Sentence], task: str) -> list[Sentence]:
     """Return the sentences with only those layers that a task learns and scores."""
-    if task == "dependencies":
-        return [replace(s, constituents=None) for s in sentences]
-    if task == "constituents":
-        return [replace(s, heads=None, arc_labels=None) for s in sentences]
-    return list(sentences)
+    without = {"dependencies": {"constituents": None}, "constituents": {"heads": None, "arc_labels": None}}.get(task)
+    return [replace(s, **without) if without else s for s in sentences]
 
 
 # ------------------------------------------------------------------------------------------- from files to sentences
