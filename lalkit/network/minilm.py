@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from lalkit.files import read_json, regular
 from lalkit.network.encoder import HookedModule, fill
 
+MOST_LAYERS = 256
 FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/encoders.py
 # The names of an MPNet of transformers -> those of a BERT.
 MPNET_NAMES = {
@@ -98,6 +99,8 @@ class Bert(HookedModule):
         self.config = config = SimpleNamespace(**read_json(Path(folder) / "config.json", "Give an encoder's folder."))
         if config.hidden_size % config.num_attention_heads:
             raise ValueError(f"{config.num_attention_heads} heads do not divide {config.hidden_size} numbers")
+        if config.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"it has {config.num_hidden_layers} layers, and {MOST_LAYERS} are the most")
         names = ("word_embeddings", "position_embeddings", "token_type_embeddings")
         rows = config.vocab_size, config.max_position_embeddings, config.type_vocab_size
         table = partial(nn.Embedding.from_pretrained, freeze=False)

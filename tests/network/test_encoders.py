@@ -26,7 +26,7 @@ from lalkit.files import write_bytes
 from lalkit.network import alignment, word_vectors
 from lalkit.network.alignment import PARTS, SubWords, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
-from lalkit.network.minilm import MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
+from lalkit.network.minilm import FOUR_BITS, MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
 from lalkit.network.model import Model
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -250,6 +250,11 @@ def test_an_encoder_folder_is_checked_as_a_parser_is(encoder, tmp_path, subtests
                 places = {"weight_map": dict.fromkeys(tensors, "part.safetensors"), "metadata": {}}
                 (folder / f"{file.name}.index.json").write_text(json.dumps(places))
             with subtests.test(f"{source.name} {kind}"), pytest.raises(ModelError):
+                PretrainedEncoder(config(folder).model.encoder, 8)
+        settings = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(settings | {"num_hidden_layers": 10**9}))
+        if settings["model_type"] == FOUR_BITS:  # transformers would build them all
+            with subtests.test(f"{source.name} layers"), pytest.raises(ModelError, match="layers"):
                 PretrainedEncoder(config(folder).model.encoder, 8)
         for file in folder.glob("token*"):
             file.unlink()
