@@ -51,7 +51,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
             markersize=12, linestyle="none",
         )  # fmt: skip
         panel.set(xlabel=f"{measure.upper()}, percent; mean and 95 %", ylabel="")
-        panel.locator_params(axis="x", nbins=5)  # more numbers touch those of the next panel
+        panel.locator_params(axis="x", nbins=4)  # more numbers touch those of the next panel
         panel.grid(axis="x", alpha=0.3)
         panel.tick_params(axis="y", labelleft=panel is panels[0, 0])
     panels[0, 0].set_title(", ".join(axes), loc="left", fontsize=10)

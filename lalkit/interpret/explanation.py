@@ -130,8 +130,8 @@ class Explained:
 class Explanation:
     """Parses, and for each constituent the parts that add up to its score. `print` shows the words, a notebook the table.
 
-    >>> print(str(parser.explain("It rained.", "NP"))[:44])
-    NP “It”, head word “It”, score 2.54: most fr
+    >>> print(str(parser.explain("It rained.", "NP"))[:51])
+    NP “It”, head word “It”, score 2.54: 64 label heads
     """
 
     sentences: Sequence[Explained]
