@@ -207,7 +207,7 @@ STALE = {
     **dict.fromkeys(["ablation-1-longer", "ablation-2-longer", "layers-deep", "layers-glorot", "layers-longer"], OLD),
     "control-chinese": SCRATCH, "heads-chinese": SCRATCH, "heads-biomedical": "the commit of its runs is not known",
     "heads-sample": "its boundary `lean` and its cell `taught` are gone", "ties-short": GONE,
-    "trial": "`layer + PFL, released` was not yet run", "objectives": GONE, "objectives-biomedical": GONE,
+    "objectives": GONE, "objectives-biomedical": GONE,
 }  # fmt: skip
 
 
