@@ -101,6 +101,7 @@ MISTAKES = [  # changes of the file, its profile, and what the error names besid
     ({"seeds": [1, -1]}, None, "seeds.1"), ({"profiles": {"../x": {}}}, "../x", "profiles"), ({"treebank": "x"}, None, "'x'"),
     ({"seeds": [1, 2, 1]}, None, "a seed is there twice"), ({"set": {"train.epoch": 1}}, None, "set: .*'train.epoch'"),
     ({"set": {"train.epochs": "many"}}, None, "set: train.epochs"), ({"set": {"train.seed": 1}}, None, "train.seed"),
+    ({"set": {"train": {"epochs": 1}}}, None, "train cannot be set here"),
     ({"grid": {}}, None, "grid"), ({"grid": {"layers": {}}}, None, "grid.layers"),
     ({"grid": {"layers": {1: None}}}, None, "grid.layers"), ({"grid": {"layers": {True: {}}}}, None, "grid.layers"),
     ({"grid": {"a": {"b": {"model.heads": 1}}}}, None, "grid: a: b: .*'model.heads'"),
