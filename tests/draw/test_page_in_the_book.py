@@ -157,9 +157,10 @@ def constituents(page):
 
 def submit(page, text):
     """Type a text, and return what the page says at last."""
+    status = page.locator("#status")
+    status.evaluate("node => { node.textContent = 'Typed' }")  # not what it said of the text before
     page.fill("#text", text)
     page.click("button")
-    status = page.locator("#status")
     while (said := status.text_content()).startswith(("Parsing", "Loading", "Starting", "Type")):
         page.wait_for_timeout(50)
     return said
