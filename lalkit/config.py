@@ -24,18 +24,18 @@ from lalkit.files import parse_json
 
 C = TypeVar("C")
 
-# The kinds of numbers. The bounds leave room for several times the largest published network and the longest training.
+# The bounds leave room for several times the largest published network and the longest training, and for what people ask of a
+# parser. errors.MOST is that of any other whole number.
+MOST_LAYERS, MOST_PROCESSES, MOST_THREADS = 256, 256, 1024
 Size = Annotated[int, Field(ge=1, le=2**16)]  # of a vector or a layer
 SizeOrZero = Annotated[int, Field(ge=0, le=2**16)]  # 0: without it
-Layers = Annotated[int, Field(ge=1, le=256)]
-LayersOrZero = Annotated[int, Field(ge=0, le=256)]
+Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+LayersOrZero = Annotated[int, Field(ge=0, le=MOST_LAYERS)]
 Count = Annotated[int, Field(ge=1, le=10**9)]  # of epochs, words, steps or evaluations
 CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[float, Field(ge=0, le=10**12)]
-# The bounds of what people ask of a parser. errors.MOST is that of any other whole number.
-MOST_PROCESSES, MOST_THREADS = 256, 1024
 MOST_TREES = 10_000  # best trees of a sentence
 MOST_DIGITS = 9  # of the number of a word
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0

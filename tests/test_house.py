@@ -131,7 +131,7 @@ def test_what_is_imported_is_listed_and_what_is_listed_is_imported():
     names = {Requirement(text).name for text in PROJECT["dependencies"]}
     known = {IMPORTED_AS.get(name, name).replace("-", "_") for name in names}
     # Extras; asked for by the error that says what to install.
-    optional = {"distributed", "spacy", "pyarrow", "datasets", "supar", "benepar"}
+    optional = {"distributed", "spacy", "pyarrow", "datasets", "supar"}
     found = {name.split(".")[0] for name in set().union(*IMPORTS.values())}
     assert found - set(sys.stdlib_module_names) - known - optional - {"lalkit"} == set()
     # Nothing imports these: `make lab` starts JupyterLab, notebooks import IPython, and MiniLM's weights are found by their path.
@@ -179,11 +179,11 @@ def test_no_module_imports_the_private_names_of_another():
 
 # All limits are only ever lowered. What is new, other lines pay for; a line that moves has not gone.
 # Of the package: entries, files and lines of code. Of the tests: lines of code.
-ENTRIES, MODULES, CODE, TESTS = 20, 90, 12_900, 11_500
+ENTRIES, MODULES, CODE, TESTS = 20, 90, 12_900, 11_475
 
 # Of everything that somebody has to read besides tests (package, tools, the book and its web pages, code cells): lines.
 # Of the lessons: notebooks, the names that they and their solutions import from lalkit, and the modules of these names.
-AUTHORED, NOTEBOOKS, NAMES, FROM, SETTINGS = 23_000, 20, 40, 8, 45
+AUTHORED, NOTEBOOKS, NAMES, FROM, SETTINGS = 22_950, 20, 40, 8, 45
 WEB = (".js", ".mjs", ".css", ".html", ".jinja", ".j2")
 
 

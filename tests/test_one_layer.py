@@ -218,7 +218,8 @@ def test_what_is_trained_on(sample):
 def test_a_trusted_sentence_is_the_one_that_the_checks_make(kind, request, sample):
     """Of parses, and of other trees than the best: also the order of constituents and the type of every value."""
     made = request.getfixturevalue(f"{kind}_parser")
-    results = Parser.load(made if kind == "tiny" else made[0]).parse_all(sample[:40])
+    parser = Parser.load(made if kind == "tiny" else made[0])
+    results = parser.parse_all(sample[:40])
     for result in results[:5] if kind == "tiny" else ():
         results += result.alternatives(5, "any") + result.alternatives(3)
     for result in results:

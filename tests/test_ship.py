@@ -93,13 +93,13 @@ def second(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shipped(tiny_parser, second, tmp_path_factory):
-    """data/models with one parser in it, and a run of another recipe as its control."""
+def shipped(tiny_parser, tmp_path_factory):
+    """data/models with one parser in it."""
     root = tmp_path_factory.mktemp("repository")
     (root / "data" / "models").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(named, "shipped", lambda: root / "data")
-        yield ship.ship([tiny_parser], "en-tiny", "tests", control=[second])
+        yield ship.ship([tiny_parser], "en-tiny", "tests")
 
 
 def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
@@ -107,10 +107,9 @@ def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
     sizes = [sum(f.stat().st_size for f in place.glob("model-*.safetensors")) for place in (shipped, tiny_parser)]
     assert sizes[0] < 0.6 * sizes[1], "16 bits"
     facts, text = facts_of(shipped), (shipped / "README.md").read_text()
-    (seed,), (control,) = facts["seeds"], facts["controls"]
+    (seed,) = facts["seeds"]
     assert (facts["licence"], facts["seed"], seed["epochs"], seed["cores"]) == ("CC BY 4.0", 1, 2, 1)
-    assert control["differs"] == {"train.rate": 0.001} and [row["seed"] for row in control["seeds"]] == [2]
-    assert all(f"{value:.2f}" in text for row in (seed, *control["seeds"]) for value in row["test"].values())
+    assert all(f"{value:.2f}" in text for value in seed["test"].values())
     assert "lalkit evaluate en-tiny --treebank sample --split test --json -" in text
     assert "lalkit train --treebank sample --preset tiny --seed S" in text and "--epochs 2" in text
     assert "license: cc-by-4.0" in text and "None" not in text and text == ship.page(facts)
@@ -182,7 +181,6 @@ def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipp
     (tmp_path / "mine" / "model.json").write_text(json.dumps(content))
     for runs, options in (
         ([tiny_parser, second], {}), ([second, second], {}), ([second], {"seed": 7}), ([tmp_path / "mine"], {}),
-        ([second], {"control": [second / "nowhere"]}),
     ):  # fmt: skip
         with pytest.raises(ModelError):
             ship.ship(runs, "en-wrong", "tests", **options)

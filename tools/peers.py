@@ -1,4 +1,4 @@
-"""Train other parsers on the same work: the same treebank, encoder, epochs and seeds, each in an environment of its own.
+"""Train other parsers on the same work: the same treebank, encoder, epochs and seeds. supar has an environment of its own.
 
 Example: python tools/peers.py --treebank ptb-sample --seeds 1 2
 
@@ -20,15 +20,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 RATE, NEW_RATE, WARMUP = 1.5e-4, 1e-3, 0.1  # of lalkit (`lalkit.config`): the encoder, new layers, the share of steps
-# What is installed for each peer; nothing for lalkit itself. Both peers need functions that transformers 5 has removed.
-PINS = (f"torch=={version('torch').partition('+')[0]}", "transformers==4.46.3")
-SUPAR, BENEPAR = (*PINS, "supar==1.1.4"), (*PINS, "torch-struct==0.5", "benepar==0.2.0")
-PEERS = {"lalkit": (), "supar-con": SUPAR, "supar-dep": SUPAR, "benepar": BENEPAR}
+# What is installed for each peer; nothing for lalkit itself. supar needs functions that transformers 5 has removed.
+SUPAR = (f"torch=={version('torch').partition('+')[0]}", "transformers==4.46.3", "supar==1.1.4")
+PEERS = {"lalkit": (), "supar-con": SUPAR, "supar-dep": SUPAR}
 # Settings, seconds of epochs, and a function that parses the test part.
 Trained = tuple[dict, list[float], Callable[[], dict[str, str]]]
 
@@ -98,60 +96,6 @@ def train_supar(job: dict, kind: str) -> Trained:
     return settings, seconds, parse
 
 
-def train_benepar(job: dict) -> Trained:
-    """Train benepar's chart parser. Its trainer is not in its package, so this loop is ours; its last epoch counts."""
-    import nltk
-    import torch
-    import transformers
-    from benepar import decode_chart, nkutil, parse_chart
-
-    def read(part: str, gold: bool) -> list[SimpleNamespace]:
-        trees = [nltk.Tree.fromstring(line) for line in Path(job["data"], part).open(encoding="utf-8")]
-        words = [[raw(word) for word in tree.leaves()] for tree in trees]
-        return [
-            SimpleNamespace(words=w, space_after=[True] * len(w), tree=t if gold else None, pos=t.pos)
-            for w, t in zip(words, trees)
-        ]
-
-    train, test = read("train.trees", True), read("test.trees", False)
-    # The defaults of its trainer, with the two layers that it recommends above BERT.
-    settings = {
-        "use_pretrained": True, "pretrained_model": job["encoder"], "use_chars_lstm": False, "use_encoder": True, "d_model": 1024,
-        "num_layers": 2, "num_heads": 8, "d_kv": 64, "d_ff": 2048, "encoder_max_len": 512, "morpho_emb_dropout": 0.2,
-        "attention_dropout": 0.2, "relu_dropout": 0.1, "residual_dropout": 0.2, "force_root_constituent": True,
-        "predict_tags": True, "d_label_hidden": 256, "d_tag_hidden": 256, "tag_loss_scale": 5.0,
-    }  # fmt: skip
-    tags = {tag: i for i, tag in enumerate(sorted({tag for example in train for _, tag in example.pos()}))}
-    labels = decode_chart.ChartDecoder.build_vocab([example.tree for example in train])
-    parser = parse_chart.ChartParser(tags, labels, None, nkutil.HParams(**settings))
-    rates = [{"params": list(parser.pretrained_model.parameters()), "lr": RATE}]
-    new = [weights for name, weights in parser.named_parameters() if not name.startswith("pretrained_model.")]
-    optimizer = torch.optim.Adam([*rates, {"params": new, "lr": NEW_RATE}])
-    steps = job["epochs"] * -(-len(train) // 32)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, int(WARMUP * steps), steps)
-    seconds: list[float] = []
-
-    def epoch() -> None:
-        order = random.sample(train, len(train))
-        for start in range(0, len(order), 32):
-            optimizer.zero_grad()
-            for _, batch in parser.encode_and_collate_subbatches(order[start : start + 32], 1000):
-                parser.compute_loss(batch).backward()
-            torch.nn.utils.clip_grad_norm_(parser.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-
-    parser.train()
-    for _ in range(job["epochs"]):
-        clocked(epoch, seconds)()
-
-    def parse() -> dict[str, str]:
-        trees = parser.parse(test, subbatch_max_tokens=1000)
-        return {"test.trees": "".join(f"{tree.pformat(sys.maxsize)}\n" for tree in trees)}
-
-    return settings, seconds, parse
-
-
 def do(job: dict) -> None:
     """Do one job. The report comes last: where it stands, the job is done."""
     import torch
@@ -160,10 +104,8 @@ def do(job: dict) -> None:
     torch.manual_seed(job["seed"])
     torch.set_num_threads(1)
     kinds = {"supar-con": "trees", "supar-dep": "conllu"}
-    train = {"lalkit": train_lalkit, "benepar": train_benepar}.get(job["peer"]) or partial(
-        train_supar, kind=kinds[job["peer"]]
-    )
-    settings, seconds, parse = train(job)
+    lalkit = job["peer"] == "lalkit"
+    settings, seconds, parse = train_lalkit(job) if lalkit else train_supar(job, kinds[job["peer"]])
     times: list[float] = []
     for _ in range(3):
         parses = clocked(parse, times)()

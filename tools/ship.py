@@ -224,7 +224,6 @@ def ship(
     name: Annotated[str, typer.Option()],
     purpose: Annotated[str, typer.Option("--for")],
     seed: int | None = None,
-    control: list[Path] | None = None,
     licence: str | None = None,
     language: str = "en",
 ) -> Path:
@@ -235,7 +234,6 @@ def ship(
         name: The parser's name.
         purpose: Texts that it is for, such as "everyday English".
         seed: Which run's parser; None: the one with the highest F1 + LAS on dev.
-        control: Runs of other recipes to compare with.
         licence: Of the weights; by default that of the treebank.
         language: en or zh.
 
@@ -247,9 +245,7 @@ def ship(
     given = [config.train.seed for config in configs]
     if len({*given}) < len(given) or seed not in (None, *given):
         raise ModelError(f"the seeds of the runs are {given}", where=name, remedy="Give one run for each seed.")
-    trained_on = _only(
-        "treebank", [read_content(run, "model")["info"]["treebank"] for run in [*runs, *(control or [])]]
-    )
+    trained_on = _only("treebank", [content["info"]["treebank"] for content in contents])
     if (task := _only("task", [config.model.task for config in configs])) != "joint":
         raise ModelError(
             f"cards are for joint parsers, not for {task}", where=name, remedy="Give runs of the task joint."
@@ -285,8 +281,7 @@ def ship(
         "encoder": parser.config.model.encoder.pretrained,
         "label_heads": paper.heads if paper else len(parser.vocab.labels) - 1 if inside else 0,
         "inside": inside.boundary if inside else None, "recipe": recipe, "seed": best["seed"], "seeds": seeds,
-        "chosen": "before" if seed is not None else "on dev", "controls": controls(control or [], treebank, recipe),
-        "starts": sorted(starts), "stages": stages,
+        "chosen": "before" if seed is not None else "on dev", "starts": sorted(starts), "stages": stages,
         "corpus": {split: len(part) for split, part in splits(treebank).items()},
         **weaknesses(parser, together(scored[chosen]["parses"]["dev"]), own, mixed),
         "parses": {"treebank": own, "sentences": PARSES, "sha256": checksum(parser, own)},
@@ -379,25 +374,6 @@ def together(pairs: dict) -> tuple[list[Sentence], list[Sentence]]:
     """Return gold and parsed sentences of all treebanks of a mixture, one after the other."""
     golds, parsed = zip(*pairs.values())
     return [*chain(*golds)], [*chain(*parsed)]
-
-
-def controls(runs: Sequence[str | Path], treebank: str, recipe: dict) -> list[dict]:
-    """Measure runs of other recipes. Return for each recipe how it differs from ours, and the rows of its seeds.
-
-    If their model lacks a part, such as the label attention, the settings of this part are not named. There are no tests here:
-    `lalkit sweep` compares recipes over several seeds.
-    """
-    groups: dict[str, dict] = {}
-    for run in runs:
-        scored = measure(run, treebank)
-        theirs = scored["recipe"]
-        differs = dict.fromkeys(recipe.keys() - theirs.keys(), "as in the preset")
-        differs |= {name: value for name, value in theirs.items() if name not in recipe or recipe[name] != value}
-        without = tuple(f"{name}." for name, value in theirs.items() if value is None)
-        named = {name: value for name, value in sorted(differs.items()) if not name.startswith(without)}
-        group = groups.setdefault(json.dumps(theirs), {"differs": named, "seeds": [], "paired": 0, "tests": {}})
-        group["seeds"].append(scored["row"])
-    return [*groups.values()]
 
 
 def flatten(config: Config) -> dict:

@@ -105,4 +105,5 @@ def reduce(label_scores: Tensor, arc_scores: Tensor, lengths: Tensor, lam: float
     subhead = weighted[..., SUBHEAD]
     wins = (width > 1) & (width != lengths[:, None, None]) & (subhead >= best)
     best, label = torch.where(wins, subhead, best), torch.where(wins, SUBHEAD, label + FIRST_REAL)
-    return best, label, torch.where(pairs, arc_scores, 0) * arc_scores.new_full((), 1 - lam), wrong
+    arcs = torch.where(pairs, arc_scores, 0) * arc_scores.new_full((), 1 - lam)
+    return best, label, arcs, wrong

@@ -52,7 +52,8 @@ def span_margin_loss(
 
     with torch.no_grad():
         best, label = augmented_maximum(label_scores.detach(), gold_label, lengths)
-        rows = [torch.from_numpy(spans) for spans in best_brackets(best.cpu().numpy(), lengths, threads)]
+        brackets = best_brackets(best.cpu().numpy(), lengths, threads)
+        rows = [torch.from_numpy(spans) for spans in brackets]
         sentence = torch.repeat_interleave(torch.tensor([len(row) for row in rows]))
         sentence, start, end = torch.cat([sentence[:, None], torch.cat(rows)], dim=1).to(device).unbind(1)
         predicted = label[sentence, start, end]
@@ -70,7 +71,8 @@ def augmented_maximum(label_scores: Tensor, gold_label: Tensor, lengths: list[in
     """Add 1 to every label except gold's. Return the best allowed score of every span and its label, two [B, N+1, N+1]."""
     augmented = label_scores + 1
     augmented.scatter_add_(-1, gold_label[..., None], torch.full_like(augmented[..., :1], -1))
-    words = torch.arange(augmented.shape[1] - 1, device=augmented.device)
+    n = augmented.shape[1] - 1
+    words = torch.arange(n, device=augmented.device)
     augmented[:, words, words + 1, SUBHEAD] = -torch.inf
     sentences = torch.arange(len(lengths), device=augmented.device)
     augmented[sentences, 0, torch.tensor(lengths, device=augmented.device), :FIRST_REAL] = -torch.inf
@@ -123,4 +125,5 @@ def arc_loss(log_probabilities: Tensor, heads: Tensor, mask: Tensor) -> Tensor:
     """
     mask = mask.bool()
     gold = log_probabilities.gather(2, heads.masked_fill(~mask, 0)[..., None])[..., 0]
-    return -gold.to(torch.promote_types(gold.dtype, torch.float32)).masked_fill(~mask, 0).sum()
+    gold = gold.to(torch.promote_types(gold.dtype, torch.float32))
+    return -gold.masked_fill(~mask, 0).sum()

@@ -23,10 +23,10 @@ from safetensors.torch import load, load_file, save
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from lalkit.config import MOST_LAYERS
 from lalkit.files import read_json, regular
 from lalkit.network.encoder import HookedModule, fill
 
-MOST_LAYERS = 256
 FOUR_BITS = "bert-4bit"  # the model_type of an encoder by tools/encoders.py
 # The names of an MPNet of transformers -> those of a BERT.
 MPNET_NAMES = {

@@ -427,7 +427,8 @@ def arc_labels(model: Model, scored: Scored, trees: Sequence[JointTree]) -> Tens
     Only arcs from the root can have the label of the root, and always have it: see `Vocab.root`.
     """
     output, root = scored.output, model.vocab.root
-    heads = torch.zeros(len(trees), output.arc_scores.shape[1], dtype=torch.long)
+    n = output.arc_scores.shape[1]
+    heads = torch.zeros(len(trees), n, dtype=torch.long)
     for b, tree in enumerate(trees):
         heads[b, : len(tree.heads)] = torch.from_numpy(tree.heads)
     heads = to_device(heads, output.arc_scores.device)

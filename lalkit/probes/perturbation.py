@@ -103,7 +103,8 @@ def permutation_tvd(view: AttentionView, rounds: int = 100, seed: int = 0) -> Te
     for start in range(0, rounds, step):
         permuted = permute(view, min(step, rounds - start), streams)
         distances.append(total_variation(view.predict(permuted).probs, base.probs))
-    return torch.cat(distances).quantile(0.5, dim=0).masked_fill(~base.unit_mask, torch.nan)
+    median = torch.cat(distances).quantile(0.5, dim=0)
+    return median.masked_fill(~base.unit_mask, torch.nan)
 
 
 def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generator]) -> Tensor:

@@ -30,7 +30,8 @@ def verify(name: str) -> Iterator[tuple[str, object, object]]:
     """
     card = read_card(find(name))
     facts, parser = card.facts, Parser.load(card.folder)
-    yield "parses", facts["parses"]["sha256"][:12], checksum(parser, facts["parses"]["treebank"])[:12]
+    here = checksum(parser, facts["parses"]["treebank"])
+    yield "parses", facts["parses"]["sha256"][:12], here[:12]
     best = next(row for row in facts["seeds"] if row["seed"] == facts["seed"])
     rows = facts.get("parts") or [
         {"treebank": facts["treebank"], "split": split, "of": "all", **best[split]}

@@ -185,7 +185,8 @@ def kept_tables(run: Path, task: list, measure: Callable[[], dict[str, pd.DataFr
         task: All settings and hashes of data that the tables depend on, as JSON values.
         measure: Computes the tables, by their names.
     """
-    folder = run / f"tables-{json_hash([checkpoint.fingerprint(run), *task])[:12]}"
+    key = json_hash([checkpoint.fingerprint(run), *task])[:12]
+    folder = run / f"tables-{key}"
     if not (folder / "complete.json").exists():
         logger.info("measuring %s", run)
         tables = measure()

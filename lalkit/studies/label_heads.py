@@ -149,7 +149,8 @@ def measure(
                 rows += _of_label(TRAINED, label, before)
                 for name, hooks in source.without(head, mean).items():
                     with source.layer.hooked(**hooks):
-                        rows += _of_label(name, label, by_label(gold, _parse(parser, gold), APART, least=0))
+                        counts = by_label(gold, _parse(parser, gold), APART, least=0)
+                        rows += _of_label(name, label, counts)
             rows += _tops(found, heads)
             rows += _head_words(source, gold, heads)
             rows += _probes(source, subset(gold, probed), rounds)
@@ -247,7 +248,8 @@ def _probes(source: Explainer, gold: Sequence[Sentence], rounds: int) -> Iterato
     table = pd.concat(tables)
     for name, values in table.groupby("measure", sort=False)["value"]:
         yield "probe", "", name, values.mean()
-    yield "probe", "", "never_erased", (table.loc[table["measure"] == "erased", "value"] == 1).mean()
+    erased = table.loc[table["measure"] == "erased", "value"]
+    yield "probe", "", "never_erased", (erased == 1).mean()
 
 
 # ---------------------------------------------------------------- all parsers

@@ -143,7 +143,8 @@ def reference(batch: Batch, copying: Tensor) -> Tensor:
     Of several places, it is the one to which copying [B, Q, T] attends most.
     """
     same = (batch.target[..., None] == batch.extended[:, None]) & batch.mask[:, None]
-    return copying.masked_fill(~same, -1.0).argmax(-1).masked_fill(~same.any(-1), -1)
+    best = copying.masked_fill(~same, -1.0).argmax(-1)
+    return best.masked_fill(~same.any(-1), -1)
 
 
 def _queries(batch: Batch, block: str) -> Tensor:

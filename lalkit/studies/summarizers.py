@@ -104,7 +104,8 @@ class Vocabulary:
     def build(cls, documents: Sequence[Text], config: SummarizerConfig) -> Vocabulary:
         """Collect the words of documents and summaries: the most frequent first, equally frequent ones by the alphabet."""
         counts = frame.frequent((text for d in documents for text in (d.words, d.summary)), config.min_count)
-        return cls((*SPECIAL, *sorted(counts.keys() - set(SPECIAL), key=lambda word: (-counts[word], word))))
+        words = sorted(counts.keys() - set(SPECIAL), key=lambda word: (-counts[word], word))
+        return cls((*SPECIAL, *words))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -143,7 +144,8 @@ class MultiHeadAttention(HookedModule):
             heads = [h for h, name in enumerate(self.normalisers) if name == kind]
             weights[:, heads] = normalise(scores[:, heads], mask[:, heads], kind)
         weights, value = self.hook("attention", weights), self.hook("values", value)
-        return self.output(self.hook("contexts", weights @ value).transpose(1, 2).flatten(-2)), weights
+        contexts = self.hook("contexts", weights @ value)
+        return self.output(contexts.transpose(1, 2).flatten(-2)), weights
 
 
 class Output(NamedTuple):
@@ -261,7 +263,8 @@ class Summarizer(Trained):
         attention = self.hook("copied", weights[self.copying][:, 0])
         probs = x.new_zeros(*scores.shape[:2], len(self.vocabulary) + len(batch.unknown))
         probs[..., : len(self.vocabulary)] = (1 - copying) * torch.softmax(scores, -1)
-        return probs.scatter_add(2, batch.extended[:, None].expand(-1, q, -1), copying * attention), weights
+        places = batch.extended[:, None].expand(-1, q, -1)
+        return probs.scatter_add(2, places, copying * attention), weights
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the mean of -log P over every word of the summaries and their ends."""

@@ -90,7 +90,8 @@ class Training:
     """One training run in a folder: model.json is the best parser so far, resume.json the state and the history."""
 
     def __init__(self, config: Config, treebank: str, out: Path, resume: bool = False, device: str = "auto"):
-        self.lessons = lessons(treebank, config.model.task, MAX_LENGTH)
+        task = config.model.task
+        self.lessons = lessons(treebank, task, MAX_LENGTH)
         self.train, self.dev = self.lessons.sentences, subset(self.lessons.dev, config.train.dev_sentences)
         self.data = provenance.parts_hash([("train", self.train), ("dev", self.dev)])
         self.model, self.optimizer = begin(config, self.train, device)

@@ -65,7 +65,8 @@ def folders() -> list[Path]:
 def places() -> dict[str, Path]:
     """Return the folder of every parser that can be named here, by its name."""
     files = [file for place in reversed(folders()) for file in place.glob("*/model.json")]
-    return dict(sorted({file.parent.name.replace("_", "-"): file.parent for file in files}.items()))
+    here = {file.parent.name.replace("_", "-"): file.parent for file in files}
+    return dict(sorted(here.items()))
 
 
 def names() -> list[str]:

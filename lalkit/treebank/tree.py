@@ -92,7 +92,8 @@ def from_flat(flat: Sequence[tuple[str, int, str | None]]) -> Node:
     """Return the tree of its nodes in the order of `Node.nodes`: label, number of children and word of each."""
     built: list[Node] = []  # subtrees that have no parent yet, the leftmost last
     for label, count, word in reversed(flat):
-        built.append(Node(label, tuple(built.pop() for _ in range(count)), word))
+        children = tuple(built.pop() for _ in range(count))
+        built.append(Node(label, children, word))
     return built[0]
 
 

@@ -52,7 +52,8 @@ def test_equals_the_enumeration():
 
 
 def test_gradient_by_finite_differences():
-    scores, gold = random_batch(np.random.default_rng(31), [3, 1], bonus=0)
+    rng = np.random.default_rng(31)
+    scores, gold = random_batch(rng, [3, 1], bonus=0)
     scores = scores.nan_to_num(7.0).requires_grad_()
     assert span_margin_loss(scores, [3, 1], gold) > 1
     assert torch.autograd.gradcheck(lambda s: span_margin_loss(s, [3, 1], gold), scores, eps=1e-6, atol=1e-6)
@@ -122,6 +123,7 @@ def test_arc_loss_by_hand(ignore):
     assert loss.item() == pytest.approx(expected, abs=1e-9)
     loss.backward()
     assert torch.all(scores.grad[~allowed] == 0)
-    assert torch.all(scores.grad[allowed & (allowed.sum(-1, keepdim=True) > 1)] != 0)
+    several = allowed & (allowed.sum(-1, keepdim=True) > 1)
+    assert torch.all(scores.grad[several] != 0)
     half = arc_log_probabilities(scores.detach().bfloat16(), mask)
     assert arc_loss(half, heads, mask).dtype == torch.float32

@@ -240,7 +240,8 @@ def harm(file, name, prefix=""):
     """Change the first matrix of the file whose name begins so."""
     tensors = load_file(file)
     matrices = (n for n, x in sorted(tensors.items()) if x.ndim == 2 and x.is_floating_point())
-    HARMS[name](tensors, next(n for n in matrices if n.startswith(prefix)))
+    matrix = next(n for n in matrices if n.startswith(prefix))
+    HARMS[name](tensors, matrix)
     save_file(tensors, file)
 
 

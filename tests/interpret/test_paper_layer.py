@@ -101,7 +101,8 @@ def test_the_view_has_the_decisions_of_the_parser(larger, some):
             assert outcome.probs[b, u].tolist() == pytest.approx(scores.tolist(), abs=1e-6)
             right += larger.vocab.label_index.get(label) == int(scores.argmax())
         assert outcome.score[b].tolist() == [right, 3]
-    assert torch.allclose(seen.predict(torch.stack([seen.weights] * 2)).probs[1], outcome.probs)
+    several = seen.predict(torch.stack([seen.weights] * 2))
+    assert torch.allclose(several.probs[1], outcome.probs)
 
 
 def test_ablations_agree_with_controls(larger, some):

@@ -75,7 +75,8 @@ def test_vectors_have_a_table_that_says_whose_they_are(parser, treebank, at):
 
 
 def test_a_parser_is_evaluated_in_one_line(parser, treebank):
-    wanted = evaluate(treebank, [result.sentence for result in parser.parse_all(treebank)])
+    parses = [result.sentence for result in parser.parse_all(treebank)]
+    wanted = evaluate(treebank, parses)
     table = parser.evaluate(treebank, batch_words=30, progress=True)
     assert table.iloc[0].to_dict() == pytest.approx(wanted.summary()) and table.index[0] == parser.info.get("name", "")
     pd.testing.assert_frame_equal(parser.evaluate(treebank, "sentence"), wanted.table())

@@ -104,7 +104,8 @@ def test_the_view_has_the_decisions_of_the_parser(probed, some, seen, parts):
         assert torch.allclose(seen.values[k, :, : end - start, 0], evidence.T)
         assert outcome.probs[k, 0].tolist() == pytest.approx(probabilities(scores), abs=1e-9)
         assert outcome.score[k].tolist() == [probed.vocab.label_index.get(label, -2) == int(scores.argmax()), 1]
-    assert torch.allclose(seen.predict(torch.stack([seen.weights] * 2)).probs[1], outcome.probs)
+    several = seen.predict(torch.stack([seen.weights] * 2))
+    assert torch.allclose(several.probs[1], outcome.probs)
     assert len(probed.view(some).weights) == sum(len(r.spans) for r in probed.parse_all(some)), "the spans of the parse"
 
 

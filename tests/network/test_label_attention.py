@@ -28,7 +28,8 @@ def layer_and_input(query, combine, shared, normaliser, form=FORMS[0], seed=0, h
     for p in layer.parameters():  # trained-size weights: attention far from uniform, gain and offset not trivial
         p.data += 0.5 * torch.randn_like(p)
     x = torch.randn(3, 6, 11, dtype=torch.float64)
-    return layer, x, torch.arange(6) < torch.tensor([[6], [4], [3]])
+    mask = torch.arange(6) < torch.tensor([[6], [4], [3]])
+    return layer, x, mask
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,8 @@ def test_the_cache_does_not_take_new_weights_for_those_whose_place_they_have():
 def test_each_head_is_initialised_as_the_matrix_it_is():
     """A three-dimensional Xavier start would make a head's matrix about 8 times too small for 112 heads."""
     layer = LabelAttention(LabelAttentionConfig(), 512, 512)
-    assert abs(layer.key.content.std().item() / (2 / (512 + 64)) ** 0.5 - 1) < 0.02
+    expected = (2 / (512 + 64)) ** 0.5
+    assert abs(layer.key.content.std().item() / expected - 1) < 0.02
 
 
 def test_hooks_change_the_layer_only_inside_their_block():

@@ -128,7 +128,8 @@ def test_spans_are_scored_as_differences_of_fenceposts():
     forward, backward = [0, 1, 2, 5, 6], [3, 4, 7]  # halves of content (rounded up) and of position
     for b, (i, j) in itertools.product(range(2), itertools.combinations(range(6), 2)):
         halves = lambda k: torch.cat([torch.cat([y[b, k, h, forward], y[b, k + 1, h, backward]]) for h in range(3)])  # noqa: B023, E731
-        hidden = torch.relu(scorer.norm(scorer.first.weight @ (halves(j) - halves(i)) + scorer.bias))
+        s = halves(j) - halves(i)
+        hidden = torch.relu(scorer.norm(scorer.first.weight @ s + scorer.bias))
         torch.testing.assert_close(scores[b, i, j, 1:], scorer.second.weight @ hidden + scorer.second.bias)
         assert scores[b, i, j, 0] == 0
 
@@ -152,7 +153,8 @@ def test_spans_scored_again_are_those_of_the_chart(training):
     """What training relies on, with the same dropout. Their gradients: see the next test."""
     torch.manual_seed(0)
     scorer = SpanScorer(24, 10, 5, 0.5).double().train(training)
-    parts = scorer.project(torch.randn(2, 6, 3, 8, dtype=torch.float64))
+    posts = torch.randn(2, 6, 3, 8, dtype=torch.float64)
+    parts = scorer.project(posts)
     chart = scorer.chart(parts)
     at = torch.tensor([[0, 0, 3, 0], [1, 2, 3, 4], [1, 0, 5, 1], [0, 0, 3, 2]]).T
     again = scorer.at(parts, *at)

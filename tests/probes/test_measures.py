@@ -134,7 +134,8 @@ def test_what_agreement_is_not_defined_for():
 
 
 def test_an_interval_is_that_of_drawing_again():
-    values = np.random.default_rng(2).normal(5, 2, 400)
+    rng = np.random.default_rng(2)
+    values = rng.normal(5, 2, 400)
     mean, low, high = mean_interval(values)
     assert mean == pytest.approx(values.mean()) and high - low == pytest.approx(2 * 1.96 * 2 / 20, rel=0.1)
     assert mean_interval(values, np.full(400, 2.0)) == pytest.approx((mean / 2, low / 2, high / 2))

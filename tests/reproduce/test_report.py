@@ -106,7 +106,8 @@ def test_the_p_of_claims_is_corrected_over_their_family(make_sweep):
 
 
 def test_every_pair_is_tested_with_intervals(make_sweep):
-    pairs = reports.read_sweep(make_sweep(SCORES)).pairs()
+    sweep = reports.read_sweep(make_sweep(SCORES))
+    pairs = sweep.pairs()
     assert list(pairs["measure"].value_counts()) == [6, 6, 6]
     assert (pairs["p_holm"] >= pairs["p"]).all()
     row = pairs[(pairs["first"] == "kind: good") & (pairs["second"] == "kind: bad")].iloc[0]

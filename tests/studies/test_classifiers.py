@@ -32,7 +32,8 @@ MASK = torch.arange(50)[None] < LENGTHS[:, None]
 def test_every_state_is_orthogonal_to_the_sum_before_it(dtype, most, scale):
     torch.manual_seed(0)
     encoder = OrthogonalLSTM(16, 24).to(dtype)
-    states = encoder(scale * torch.randn(6, 50, 16, dtype=dtype), MASK)
+    x = scale * torch.randn(6, 50, 16, dtype=dtype)
+    states = encoder(x, MASK)
     for b, length in enumerate(LENGTHS.tolist()):
         h = states[b, :length]
         cosines = torch.cosine_similarity(h[1:].double(), h.cumsum(0)[:-1].double(), dim=-1)

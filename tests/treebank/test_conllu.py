@@ -93,13 +93,15 @@ def test_500_raw_sentences_keep_their_offsets_and_constituents(sample, tmp_path)
 
 
 def test_probabilities_join_what_misc_has():
-    (sentence,) = read_conllu("\n".join(ROWS).replace("3:dep\t_", "3:dep\tA=1") + "\n\n")
+    text = "\n".join(ROWS).replace("3:dep\t_", "3:dep\tA=1") + "\n\n"
+    (sentence,) = read_conllu(text)
     written = format_conllu([replace(sentence, heads=(3, 1, 0, 3))], [(["p = 1"], ["ArcP=0.5"] * 4)])
     assert written.startswith("# p = 1\n1\tIn") and written.count("ArcP=0.5") == 4 and "\tA=1|ArcP=0.5\n" in written
 
 
 def test_words_that_a_parser_leaves_out_hang_on_the_root():
-    (sentence,) = read_conllu("\n".join(ROWS) + "\n\n")
+    text = "\n".join(ROWS) + "\n\n"
+    (sentence,) = read_conllu(text)
     parsed = replace(sentence, words=("In", "Haus"), tags=("A", "B"), heads=(2, 0), arc_labels=("a", "root"))
     rows = [line.split("\t") for line in format_conllu([parsed]).split("\n")[:4]]
     assert [(row[1], row[4], row[6], row[7]) for row in rows] == [
