@@ -224,6 +224,8 @@ NUMBERS = [
         "| at the edge of the constituent | {1} |": "encoderedge", "| inside it | {1} |": "encoderinside"}),
     (lambda: over_seeds("measures-graded", "truth treebank target removal extent", "value"), ERASER, {
         "the probability": "probability", "the contrast with the second label": "contrast"}),
+    (lambda: family("ablation-1"), CLAIM, {"table 1, F1: feed-forward without residual dropout, less neither":
+        "feed-forward: with, residual dropout: without > feed-forward: without, residual dropout: without"}),
     (lambda: family("ablation-2"), CLAIM, {"table 2, F1: a query vector, less a query matrix":
         "query: vector, heads: concatenated > query: matrix, heads: concatenated"}),
     (lambda: family("layers").iloc[::-1], CLAIM, {"table 5, F1: three self-attention layers, less two | {0}": "3 > 2"}),
