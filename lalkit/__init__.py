@@ -12,8 +12,8 @@ from importlib import import_module
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-# A container may have neither $HOME nor a name for its user; NLTK would not load. What is cached in a home is run as code, so a
-# folder that another user has made is not used.
+# A container may have neither $HOME nor a name for its user; NLTK would not load. Cached files of a home folder are run as
+# code, so a folder that another user has made is not used.
 if os.name == "posix" and os.path.expanduser("~") == "~":
     os.environ["HOME"] = os.devnull
     with suppress(OSError):
@@ -63,5 +63,5 @@ else:
 
 
 def __dir__() -> list[str]:
-    """Name what there is to use, for the completion by the TAB key."""
+    """Return the public names, for completion with the TAB key."""
     return [*__all__, "__version__"]

@@ -73,8 +73,8 @@ class ParseResult:
     given: Sentence | None = field(default=None, repr=False, compare=False)
     # `Model.state` of the model that parsed.
     state: Sequence | None = field(default=None, repr=False, compare=False)
-    constraints: Constraints = Constraints()  # what the tree must have, and must not have
-    reading: Reading | None = field(default=None, repr=False)  # for one of several trees: what differs from the best
+    constraints: Constraints = Constraints()  # the parts that the tree must have, and must not have
+    reading: Reading | None = field(default=None, repr=False)  # of one of several trees: how it differs from the best
 
     @property
     def sentence(self) -> Sentence:
@@ -99,7 +99,7 @@ class ParseResult:
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:
-        """The first character of each word in the text that was typed, and the one after its last; None for a list of words.
+        """(start, end) of each word in the typed text: the word is text[start:end]. None for a list of words.
 
         >>> result.offsets[:2]
         ((0, 3), (4, 7))
@@ -117,7 +117,7 @@ class ParseResult:
 
     @property
     def score(self) -> float:
-        """lambda * (label scores) + (1 - lambda) * (arc log-probabilities) of the tree: the maximum over joint trees.
+        """lambda * (label scores) + (1 - lambda) * (arc log-probabilities) of this tree. The best tree has the highest score.
 
         >>> round(result.score, 2)
         3.27
@@ -142,9 +142,9 @@ class ParseResult:
         return {}
 
     def _explain(self, against: str | None = None) -> Explanation:
-        """Score this tree again, and split its scores. Raises ModelError if the network is not the same any more.
+        """Score this tree again, and split its scores. Raises ModelError if the network has changed.
 
-        A change through `.data`, which torch does not count, is seen if it changes the score.
+        A change of a weight through `.data`, which torch does not count, is noticed only if it changes the spans or the score.
         """
         if against not in self._explained:
             parser, before = self._current_parser(), self.prediction
@@ -174,7 +174,7 @@ class ParseResult:
         return ModelError(problem, where=f"sentence {self.sentence.id}", remedy=remedy)
 
     def __getstate__(self) -> dict:
-        """Return what a pickle holds: not the parser, whose weights are large, nor what is computed with it."""
+        """Return the fields for a pickle: without the parser, whose weights are large, and without cached results."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"parser": None, "state": None}
 
     def __copy__(self, memo: dict | None = None) -> ParseResult:
@@ -190,7 +190,7 @@ class ParseResult:
 
     @cached_property
     def readings(self) -> Readings:
-        """All joint trees of the sentence, with their scores and probabilities; under constraints, those that obey.
+        """The joint trees that obey the constraints, with scores and probabilities. Raises LalkitError as `explain` does.
 
         >>> result.readings.best.heads.tolist()
         [2, 0, 4, 2, 2]
@@ -201,12 +201,12 @@ class ParseResult:
         return readings
 
     def alternatives(self, k: int = 5, differ: Differ = "structure") -> list[ParseResult]:
-        """Return the k best other ways to read the sentence, each with its `.reading`: its probability, and what differs.
+        """Return k readings of the sentence, the best tree first, each with its `.reading`: probability and differences.
 
         >>> print(result.alternatives(2)[1].reading)
         # probability of these arcs 8.332e-05, score -14.9460: +2->3  +3->4  -2->4  -4->3
 
-        The first one is this parse, or the best tree; the most probable structures follow. Under constraints, all obey them.
+        After the best tree come the most probable structures, with their differences from it. All obey the constraints.
 
         differ: "structure": some word that is not punctuation has another head word. "any": all trees. See
         `interpret.alternatives.Readings.alternatives`.
@@ -215,25 +215,25 @@ class ParseResult:
         return [self._parser.result(readings, reading) for reading in readings.alternatives(k, differ)]
 
     def attachments(self, phrase: str | int | tuple[int, int]) -> pd.DataFrame:
-        """Return every head word that a phrase could have, with its exact probability: head, head word, probability.
+        """Return every head word that a phrase could have, with its probability: phrase, head, head word, probability.
 
         >>> result.attachments("the man")["head word"].tolist()
         ['saw', '.', 'She', 'root']
 
-        The arc is that of the phrase's own head word in this parse. Head 0 is the root. The most probable head comes first. Heads
-        inside the phrase are left out, so the sum can be less than 1.
+        The phrase is attached by its own head word: the word whose head is outside the phrase in this parse. Head 0 is the
+        root. The most probable head comes first. Heads inside the phrase are left out, so the sum can be less than 1.
 
         Args:
             phrase: The words of the phrase, as text; or the number of a word, from 1; or the first and the last number.
 
         Raises:
-            ParameterError: The sentence has no such phrase, has it twice, or its words have several heads outside.
+            ParameterError: The sentence has no such phrase, or has it twice, or not exactly one word has its head outside.
         """
         return self.readings.attachments(self.prediction, phrase)
 
     @property
     def price(self) -> Price:
-        """What the constraints cost in score and in log-probability; 0 without constraints.
+        """The score that the constraints cost, and the log-probability that a tree obeys them; both 0 without constraints.
 
         >>> result.price
         Price(score=0.0, log_probability=0.0)
@@ -271,7 +271,7 @@ class ParseResult:
 
         `print` shows it in words, a notebook its `.table`. See `lalkit.Explanation`.
 
-        against: also say why the constituents do not have this label.
+        against: also compare with this label. Raises LalkitError without such a constituent, in bf16, or for a changed network.
         """
         return self._explain(against).of(label)
 
@@ -284,15 +284,15 @@ class ParseResult:
         >>> result.explore(against="S").save("page.html")  # doctest: +SKIP
 
         Args:
-            beside: what a second pane shows of the same sentence: the result of another parser, this result again, to look at
-                two label heads, or gold trees. Each pane marks what the other does not have.
+            beside: the tree of a second pane: the result of another parser for the same sentence; this result again, to look at
+                two label heads; or a gold Sentence. Each pane marks the parts that the other pane does not have.
             constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
                 these to the page around its frame.
             against: compare the label of each constituent with this label.
             layer: "encoder" or "pretrained", to also show the self-attention of `Parser.self_attention`.
 
         Raises:
-            LalkitError: another sentence, or one without both layers.
+            LalkitError: `beside` has other words, or one of the trees does not have both layers.
         """
         from lalkit.draw.explorer import explorer, tree_page
 
@@ -326,7 +326,7 @@ class ParseResult:
         return self.readings.arc_probabilities
 
     def to_ptb(self, pretty: bool = False) -> str:
-        """Return the constituents in brackets. pretty: on several lines.
+        """Return the constituents in brackets. pretty: on several lines. Raises LalkitError without constituents.
 
         >>> result.to_ptb()
         '(S (NP (PRP She)) (VP (VBD saw) (NP (DT the) (NN man))) (. .))'
@@ -357,7 +357,7 @@ class ParseResult:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_dict(self) -> dict:
-        """Return all that the parse says, as plain lists, texts and numbers.
+        """Return the whole parse as plain tuples, lists, texts and numbers, which JSON can hold.
 
         >>> result.to_dict()["heads"]
         (2, 0, 4, 2, 2)
@@ -453,7 +453,7 @@ class Parser:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known of the parser: name, task, layer, label heads, treebank, and scores on its dev part.
+        """The known facts, as texts: name, task, label attention, label heads, changed at, treebank, scores on dev.
 
         >>> parser.facts["label heads"]
         '64'
@@ -481,7 +481,7 @@ class Parser:
 
     @cached_property
     def reader(self) -> Reader:
-        """What reads texts as this parser knows them: whether hyphens split words, and what it never learned.
+        """The `Reader` of texts for this parser: it splits words as in training, and warns of an unknown language or script.
 
         >>> parser.reader.hyphens, sorted(parser.reader.scripts)
         (False, ['LATIN'])
@@ -524,7 +524,7 @@ class Parser:
         >>> parser = lalkit.load().to("auto")  # doctest: +SKIP
 
         device: "cpu", "cuda", "cuda:1" or "mps"; "auto" is cuda if there is one, else cpu. Scores on another device can differ in
-        their last digits. Trees are found on the device with cuda, otherwise on the CPU.
+        their last digits. The CPU finds the trees. With cuda, the device first finds the best label of each span.
 
         Raises: ParameterError for a device that is not here. ModelError for "mps" if label attention is inside the span: it adds
             up in float64, which mps does not have.
@@ -547,7 +547,7 @@ class Parser:
             if content:
                 write_json(folder / name, content)
             else:
-                (folder / name).unlink(missing_ok=True)  # that of an earlier parser in this folder
+                (folder / name).unlink(missing_ok=True)  # the file of an earlier parser in this folder
         return folder
 
     def parse(
@@ -562,9 +562,9 @@ class Parser:
         Args:
             text: Text, a list of words, or a Sentence.
             form: The form of text: 'raw', 'tokens' or 'tagged'.
-            require: What the tree must have, such as "NP(3,5)" or "2->4", see `lalkit.chart.constraints`.
-            forbid: What it must not have.
-            options: Those of `parse_all` but errors; with constraints, only precision.
+            require: Parts that the tree must have, such as "NP(3,5)" or "2->4", see `lalkit.chart.constraints`.
+            forbid: Parts that it must not have.
+            options: All options of `parse_all` except errors; with constraints, only precision.
 
         Raises:
             LalkitError: There are no words, or several sentences, or the constraints contradict each other.
@@ -674,15 +674,15 @@ class Parser:
         Explanation(sentences: 3, constituents: 52)
 
         Args:
-            texts: What is parsed.
+            texts: The sentences to parse.
             label: Explain only constituents of this label.
             gold: Also explain the constituents of the gold trees.
             against: Also explain each constituent under this label: why NP and not S?
             options: Those of `lalkit.network.model.Model.predict`: probabilities, batch_words, progress.
 
         Raises:
-            ModelError: The scores of this parser have no separate part of one label head.
-            LalkitError: No constituent has the label, or a gold tree is missing.
+            ModelError: The scores of this parser cannot be split into the parts of label heads or of words.
+            LalkitError: No constituent has the label, a gold tree is missing, or the parser does not know `against`.
         """
         found = self.attribution.explain(self._sentences(texts), gold, against, **options)
         return replace(found, profile=self.profile).of(label)
@@ -733,23 +733,23 @@ class Parser:
         self, texts: Texts, at: Literal["word", "boundary", "span", "head"] = "word", *, layer: str | None = None,
         batch_words: int | None = None, progress: bool = False,
     ) -> Vectors:  # fmt: skip
-        """Return the vectors of the network at many places, and a table that says what each of them stands for.
+        """Return (array [rows, size], index): vectors of the network, and a table that describes the vector of each row.
 
         >>> array, index = parser.vectors(treebank, at="head")  # doctest: +SKIP
         >>> array[index["head"] == 3]                           # doctest: +SKIP
 
         Args:
-            texts: what is parsed.
-            at: "word": what the last layer reads of each word. "boundary": the vectors of the places between words, before the
-                first and after the last among them, of all heads together. "span": of each constituent of the parse, the last
-                boundary less the first: what is scored. "head": the context of each label head of the paper's layer.
+            texts: the sentences to parse.
+            at: "word": the vectors of words that the last layer reads. "boundary": the vectors of the places between words,
+                before the first and after the last word, of all heads together. "span": for each constituent of the parse, the
+                last boundary minus the first, which is scored. "head": the context of each label head of the paper's layer.
             layer: the vectors of words at another layer: "embeddings" (which the first layer of the pretrained encoder reads), a
                 layer such as "pretrained.0" or "encoder.0", or a point of `hooks`. A word's last sub-word stands for it.
-            batch_words, progress: as in `lalkit.network.model.Model.predict`. A layer reads one sentence after the other.
+            batch_words, progress: as in `lalkit.network.model.Model.predict`. With `layer`, sentences are parsed one by one.
 
         Raises:
             ModelError: "head", and the parser does not have the paper's layer.
-            LalkitError: "span", and the parser has no constituents. Or there is no such layer, or it has no vectors of words.
+            LalkitError: "span", and the parser has no constituents. Or `layer` is unknown, or has no vectors for this `at`.
         """
         if layer is not None:
             if at != "word":
@@ -773,7 +773,7 @@ class Parser:
 
         heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
         attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
-        network that parsed it: ask for its explanations inside the same block.
+        network that parsed it: explain it inside the same block.
         """
         source = self.attribution
         return Change([(source.layer, source.without(heads, torch.zeros(source.heads))["head out"])], self)
@@ -784,8 +784,8 @@ class Parser:
         >>> parser.hooks().iloc[0].tolist()
         ['words', 'batch position dim']
 
-        pretrained.K and encoder.K are layers of self-attention; some pretrained encoders lack some points. words= chooses on the
-        axis position (0 is START), word, place (between words) or sub-word (the word's), and heads= on the axis head or label.
+        pretrained.K and encoder.K are layers of self-attention; some pretrained encoders lack some points. In `patched`, words=
+        chooses on the axis position (0 is START), word, place (between words) or sub-word; heads= on the axis head or label.
         """
         return patching.hooks(self.model)
 
@@ -810,12 +810,12 @@ class Parser:
 
         Args:
             points: At each point a function of the value, or a tensor to put there, such as a value that `activations` saved.
-            words: Change only these words, by their numbers from 1; None: all.
+            words: Change only these words, by number from 1; on the axis place, these places, from 0; None: all.
             heads: Change only these heads, by number, or by label if each label has its own head; None: all.
 
         Raises:
             ParameterError: There is no such point, word or head, the tensor has another shape than the value, or a function
-                returns no numbers or parses with this parser.
+                fails (as when it parses with this parser) or returns something else than numbers.
         """
         return patching.patched(self.model, points, words, heads, self)
 
@@ -843,8 +843,8 @@ class Parser:
 
         >>> parser.playground()  # doctest: +SKIP
 
-        There is one server for each parser. It works where the browser runs on the same machine as Python: for a remote machine,
-        forward the port (`ssh -L`).
+        There is one server for each parser: a later call returns it, and changes only its height. The browser must run on the
+        same machine as Python: for a remote machine, forward the port (`ssh -L`).
 
         Args:
             height: Of the frame, in pixels.
@@ -873,7 +873,7 @@ class Parser:
         return server
 
     def view(self, texts: Texts, **options) -> AttentionView:
-        """Show the label attention to the probes of `lalkit.probes`. options: those of `Explainer.view`.
+        """Return the label attention in the form that `lalkit.probes` measures. options: those of `Explainer.view`.
 
         >>> parser.view("It rained.").weights.shape
         torch.Size([1, 64, 1, 5])
@@ -893,7 +893,7 @@ def load(name: str | Path = "default", precision: Precision = "fp32", device: st
 
 @checked
 def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
-    """Compare what two parsers make of the same sentences; or two lists of results; or one of these with gold trees.
+    """Compare two parsers on the same sentences, two lists of results, or a parser or list of results with gold trees.
 
     >>> lalkit.compare(parser, lalkit.load("en-news-span"), treebank)
     Comparison of 3 sentences: 1 differ
@@ -901,10 +901,10 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Args:
         first: A parser; or a result, a Sentence, a list of these, or a treebank.
         second: As first.
-        texts: What parsers are to parse. Without it, they parse the sentences of the other side.
+        texts: The sentences that parsers parse. None: those of the other side.
 
     Returns:
-        A table (`.table`), which a notebook displays.
+        A `Comparison`. A notebook displays its `.table`, which has a row for each sentence.
 
     Raises:
         LalkitError: The sentences are not the same, or there are none.

@@ -1,8 +1,8 @@
 """Measure speed and memory as ratios: each fast routine against its equations, the parser against its bare encoder.
 
-A ratio says what the algorithm costs. Milliseconds say more about the machine and what else it was doing. Both programs of a
-pair run in turn, in one process. The slow twins at the end of this file are written straight from the equations, and read
-their weights from the fast modules. Tests compare the results of both.
+A ratio measures the algorithm. Milliseconds depend more on the machine and its other work. Both programs of a pair run in turn,
+in one process. The slow twins at the end of this file are written straight from the equations, and read their weights from the
+fast modules. Tests compare the results of both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from lalkit.treebank.tree import Sentence
 
 logger = logging.getLogger(__name__)
 
-# The ratio of these routines says how many times as long ours takes; of the others, how many times as fast it is.
+# The ratio of these routines is our time / the baseline's; that of the others is the baseline's time / ours.
 MULTIPLES = ("probabilities", "parse", "parts", "train")
 HEADS = LABELS = 112  # label heads of the paper's layer; labels of its scorer
 HOST = (10, 25, 60)  # words of the sentences of `host`
@@ -59,7 +59,7 @@ STEPS = 4  # batches of a measured training, evenly spread over lengths
 
 @dataclass(frozen=True)
 class Settings:
-    """repeats: rounds of each comparison; preset: the network of `parse` and `train`."""
+    """device: cpu or cuda. repeats: rounds of each comparison. preset: the network of `parse`, `host` and `train`."""
 
     device: str = "cpu"
     repeats: int = 7
@@ -122,7 +122,7 @@ def row(settings: Settings, routine: str, case: str, mode: str, baseline: str, p
 
 
 def milliseconds(function: Callable, device: str = "cpu", clock: Callable = time.perf_counter) -> float:
-    """Return the time of one call. On a GPU it waits for the work before the call, and for that of the call."""
+    """Return the milliseconds of one call. On a GPU, wait for earlier work before it, and for the call's work after it."""
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     wait()
     started = clock()
@@ -316,10 +316,10 @@ def clocks(timed: dict[str, list[tuple]], device: str) -> Iterator[dict[str, flo
 
 
 def host(settings: Settings) -> list[dict]:
-    """Compare what the processor does besides the network with slow twins: processor time for 1,000 words, part by part.
+    """Compare the processor's work outside the network with slow twins: milliseconds for 1,000 words, part by part.
 
     The network's outputs are computed once. The sentences have 10, 25 and 60 words, or are those of the test part. Python's
-    collector of garbage rests meanwhile, as in timeit: when it comes depends on everything else in memory.
+    garbage collector is off meanwhile, as in timeit: the moment at which it runs depends on everything else in memory.
     """
     model, sentences, name = model_and_sentences(settings)
     words = [iter([word for sentence in sentences for word in sentence.words]) for _ in HOST]
@@ -387,8 +387,8 @@ def host_parts(settings: Settings, model: Model, sentences: list[Sentence]) -> d
 def train(settings: Settings) -> list[dict]:
     """Compare training steps of the whole parser with steps of its bare encoder, fine-tuned to tag words.
 
-    Both collate, run forward and backward, clip and update (AdamW), in bf16 where the hardware has it. Then come the parts of our
-    steps: what is neither in a map of the network, nor backward, nor an update, is the host's work between two steps.
+    Both collate, run forward and backward, clip and update (AdamW), in bf16 where that is faster. Then come the parts of our
+    steps. "everything else" is mostly the host's work between two steps.
     """
     model, sentences, name = model_and_sentences(settings)
     network, config = model.network, model.config.train
@@ -474,7 +474,7 @@ def span_scores_twin(scorer, posts):
 
 
 def collate_twin(tokenizer, sentences: Sequence[Sentence]) -> tuple[Tensor, ...]:
-    """Return what `SubWords` does, word by word and as lists, for sentences of one row each."""
+    """Return the tensors of `SubWords`, made word by word from lists, for sentences of one row each."""
     (before, after), padding = special_tokens(tokenizer), tokenizer.pad_token_id or 0
     rows, places = [], []
     for b, sentence in enumerate(sentences):
@@ -502,8 +502,8 @@ def assemble_twin(model: Model, sentence: Sentence, *parse) -> Prediction:
 def best_score_twin(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float) -> float:
     """Return the score of the best joint tree in O(n^5): try every span, head word, split and dependent in turn.
 
-    This is the recurrence of `lalkit.chart.joint` before it is made faster. It is compiled as the decoder is, and checks its
-    input. It does not build the tree.
+    This is the recurrence of `lalkit.chart.joint` before the optimisation. It is compiled like the decoder, and checks its
+    input. It does not build the tree. Raises ValueError for a wrong shape, or a score that is not finite.
     """
     label_scores, arc_scores = joint.as_arrays(label_scores, arc_scores, "")
     number, shape = arc_scores.dtype.type, label_scores.shape[:2]

@@ -1,4 +1,4 @@
-"""Every setting of a parser and its default, with its source. This is the only place where a default stands.
+"""Every setting of a parser and its default, with its source. These defaults stand in no other file.
 
 Sources: [P] Mrini et al. 2020, [R] the authors' released program, [D] our decision.
 
@@ -24,8 +24,8 @@ from lalkit.files import parse_json
 
 C = TypeVar("C")
 
-# The bounds leave room for several times the largest published network and the longest training, and for what people ask of a
-# parser. errors.MOST is that of any other whole number.
+# The bounds allow several times the largest published network and the longest training, and every usual request to a parser.
+# errors.MOST is the bound of all other whole numbers.
 MOST_LAYERS, MOST_PROCESSES, MOST_THREADS = 256, 256, 1024
 Size = Annotated[int, Field(ge=1, le=2**16)]  # of a vector or a layer
 SizeOrZero = Annotated[int, Field(ge=0, le=2**16)]  # 0: without it
@@ -40,7 +40,7 @@ MOST_TREES = 10_000  # best trees of a sentence
 MOST_DIGITS = 9  # of the number of a word
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 Temperature = Annotated[float, Field(ge=LEAST_TEMPERATURE, le=MOST_TEMPERATURE, allow_inf_nan=False)]
-# The page to type in answers one person after the other, so nobody may ask for much.
+# The page on which people type answers one request after the other, so a request must be small.
 PAGE_CHARACTERS, PAGE_WORDS, PAGE_TREES = 2_000, 150, 20
 
 
@@ -60,7 +60,7 @@ class EncoderConfig(Settings):
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
     # Do not train the sub-word embeddings, nor this many layers above them: less to train and to save [D]. None: train all.
     freeze_layers: LayersOrZero | None = 0
-    rank: SizeOrZero = 0  # rank of the change that other linear maps learn (LoRA, Hu et al. 2021); 0: full [D]
+    rank: SizeOrZero = 0  # rank of the learned change of the trained linear maps (LoRA, Hu et al. 2021); 0: full [D]
 
 
 @dataclass(frozen=True)
@@ -73,24 +73,24 @@ class LabelAttentionConfig(Settings):
     query: Literal["vector", "matrix"] = "vector"  # [P] table 2, QV
     combine: Literal["concat", "project"] = "concat"  # [P] table 2, Conc.
     shared: bool = True  # all heads share P, R and the norm [R]; False: one set per head
-    # What keeps content and position apart. projections: K, V and P do, and R reads both [R]: *the paper's layer*. all: R does,
-    # too, as in the shipped parsers [D]: *the layer in halves*. none: nothing does (a switch of [R]).
+    # Which maps keep content and position apart. projections: K, V and P, but R reads both [R]: *the paper's layer*. all: R,
+    # too, as in the shipped parser en-news [D]: *the layer in halves*. none: no map (a switch of [R]).
     partition: Literal["none", "projections", "all"] = "projections"
     normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
     # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
     residual_dropout: Share = 0.2
 
 
-MODULES = "LALKIT_IMPORT"  # the variable with the modules that define them, for the processes that this one starts
+MODULES = "LALKIT_IMPORT"  # environment variable: the modules that register layers, for processes that this one starts
 LAYERS: dict[str, tuple[type, type]] = {}  # layers of users by name: the layer and its config, see `register_layer`
 
 
 class LayerConfig(Settings):
-    """The config of a layer of a user, in the place of the paper's layer: its name, layer, heads, d_out and others of its own."""
+    """The config of a user's layer that replaces the paper's layer: `layer` (its name), heads, d_out and its other settings."""
 
 
 def register_layer(name: str, layer: type, config: type) -> None:
-    """Make a layer of your own known, so that `model.label_attention` can be its name, or its settings.
+    """Register your own layer, so that the setting `model.label_attention` can be its name, or its settings.
 
     >>> from dataclasses import dataclass
     >>> from lalkit.config import override, preset
@@ -112,17 +112,17 @@ def register_layer(name: str, layer: type, config: type) -> None:
     >>> config = override(preset("tiny"), {"model.label_attention": "mean", "model.label_attention.heads": 8})
 
     A saved parser has the name and the settings of its layer, but not its code, and nothing is imported when it is loaded:
-    register the layer first. A second call with a name replaces the first.
+    register the layer first. A second call with the same name replaces the first.
 
     Args:
         name: A Python name.
         layer: Called as layer(config, d_content, d_position); a torch module whose forward takes x [B, T, d_content +
-            d_position] and mask [B, T], and returns y [B, T, heads, d_out] and the attention [B, heads, T], or None. Slices of
-            y of different heads should not mix: then contributions are those of heads.
+            d_position] and mask [B, T], and returns y [B, T, heads, d_out] and the attention [B, heads, T], or None. Each head
+            should write its own slice of y only: otherwise contributions are not those of single heads.
         config: A frozen dataclass whose fields all have defaults, among them heads and d_out.
 
     Raises:
-        ModelError: The name or the config cannot be used.
+        ModelError: The name, the layer or the config cannot be used.
     """
     remedy = "Give a Python name, a class, and a @dataclass(frozen=True) with heads, d_out and defaults for all fields."
     try:
@@ -140,15 +140,15 @@ def register_layer(name: str, layer: type, config: type) -> None:
 
 
 def modules() -> dict[str, str]:
-    """Return the variables of a process that knows the same layers: which modules it imports, and where they are."""
+    """Return environment variables that make a new process know the same layers: the modules to import, and where they are."""
     names = dict.fromkeys(settings.__module__ for _, settings in LAYERS.values() if settings.__module__ != "__main__")
     return {MODULES: ",".join(names), "PYTHONPATH": os.pathsep.join(sys.path)} if names else {}
 
 
 def import_modules(names: str | None = None) -> None:
-    """Import the modules of a user that register layers, from the current folder too, for this process and those that it starts.
+    """Import a user's modules that register layers, also from the current folder, for this process and those that it starts.
 
-    names: with commas between them; None: those that the process that started this one imported. Raises ModelError.
+    names: separated by commas; None: the modules that the parent process imported. Raises ModelError if an import fails.
     """
     os.environ[MODULES] = names = os.environ.get(MODULES, "") if names is None else names
     sys.path += [os.getcwd()] * bool(names)
@@ -186,8 +186,8 @@ class ModelConfig(Settings):
     # Hidden size of a feed-forward after the last layer; 0: none. After label attention it is PFL of table 1 [P]: without
     # residual dropout it gains 0.21 F1 there. It mixes the label heads, so they have no contributions.
     feedforward: SizeOrZero = 0
-    # What has a map of its own there, with half of the hidden units. released: the last d_position numbers of all heads side by
-    # side, and those before them [R]. within-heads: the position halves of all heads, and the content halves [D]. whole: one map.
+    # Which numbers have their own map there, with half of the hidden units. released: the last d_position numbers of all heads
+    # side by side; the numbers before [R]. within-heads: position halves of all heads; content halves [D]. whole: one map.
     feedforward_split: Literal["released", "within-heads", "whole"] = "within-heads"
     label_hidden: Size = 250  # [R]
     arc_hidden: Size = 1024  # [R]
@@ -206,17 +206,17 @@ class TrainConfig(Settings):
     objective: Literal["margin", "span-likelihood"] = "margin"  # the margin of spans [P], or their likelihood [D]
     start: str | None = None  # initialise from this parser's weights: a name or folder, with the same sizes [D]
     epochs: Count = 30  # [D]
-    batch_tokens: Count = 800  # words of a batch, which holds sentences of similar length [D]
+    batch_tokens: Count = 800  # the most words of a batch, with padding; its sentences have similar lengths [D]
     rate: Number = 1e-3  # learning rate of new layers [D]
     encoder_rate: Number = 1.5e-4  # learning rate of the pretrained encoder [D]
-    # Steps of the linear warm-up [R]; below 1: a share of the run [D]. In a run of 460 steps, a tenth of the run was better.
+    # Steps of the linear warm-up [R]; below 1: a share of the run [D]. In a run of 460 steps, a tenth was better than 160.
     warmup: Number = 160
     # linear: to zero, with gradients of norm 1 at most [D]. plateau: halve after 5 stale evaluations, and stop after 20 [R].
     decay: Literal["linear", "plateau"] = "linear"
     # Score and save a moving average of the weights, which keeps this share in each step; 0: none [D].
     average: Share = 0.0
     arc_weight: Number = 0.5  # weight of each of the two cross-entropies of arcs [R]
-    lam: Share = 0.5  # joint decoding: weight of labels against arcs [R]; the paper does not say
+    lam: Share = 0.5  # weight of labels in joint decoding; arcs have 1 - lam [R]; the paper does not give it
     autocast: bool = True  # compute in bf16 where that is faster than fp32 [D]
     dev_sentences: CountOrZero = 0  # number of dev sentences to evaluate during training; 0: all [D]
     max_minutes: Number = 0.0  # plan the schedule to end in this time; 0: no limit [D]
@@ -255,7 +255,7 @@ def to_dict(config: Any) -> dict:
 
 
 def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
-    """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for anything unknown."""
+    """Read a config of this kind: the inverse of `to_dict`. Raises ModelError for an unknown setting or a wrong value."""
     names = _forms(kind)
     if not isinstance(values, dict) or set(values) - set(names):
         unknown = set(values) - set(names) if isinstance(values, dict) else [values]
@@ -266,9 +266,9 @@ def from_dict(kind: Any, values: dict, where: str = "config") -> Any:
 
 @cache
 def _forms(config: type) -> dict[str, tuple[type | None, bool, TypeAdapter | None]]:
-    """Return how every setting of a config is read, by its name.
+    """Return, for the name of each setting of a config, how it is read: (section, optional, adapter).
 
-    That is the config that it holds, if it holds one; whether it may be None; and what checks any other value.
+    section: the class of the config that it holds, or None. optional: whether it may be None. adapter: checks all other values.
     """
     forms = {}
     for name, hint in get_type_hints(config, include_extras=True).items():
@@ -328,7 +328,7 @@ def tiny() -> Config:
 def minilm() -> Config:
     """Return the default for a CPU: MiniLM (6 layers of 384) from its wheel, and 64 label heads of size 64.
 
-    As in the trial (`notebooks/sweeps/trial.yml`): no residual dropout, and a tenth of the run to warm up.
+    As in the trial (`notebooks/sweeps/trial.yml`), there is no residual dropout, and the warm-up takes a tenth of the run.
     """
     attention = LabelAttentionConfig(heads=64, d_kv=64, d_out=64, residual_dropout=0.0)
     model = ModelConfig(label_attention=attention, arc_hidden=256, **CPU_SIZES)
@@ -342,9 +342,9 @@ def minilm_span() -> Config:
 
 
 def chinese() -> Config:
-    """Return `minilm` with e5-han, an encoder that knows Chinese, and with what was best on the dev part of Sinica [D].
+    """Return `minilm` with e5-han, an encoder that knows Chinese, and the settings that were best on Sinica's dev part [D].
 
-    data/models/README.md has the trainings that were compared.
+    data/models/README.md lists the trainings that were compared.
     """
     model = replace(minilm().model, encoder=EncoderConfig("e5-han"), tag_input="predicted")
     return Config(model, TrainConfig(batch_tokens=250, epochs=10, rate=4e-3, encoder_rate=3e-4, warmup=0.1))
@@ -354,7 +354,7 @@ def paper_english() -> Config:
     """Return the paper's English parser [P]: XLNet-large, 112 label heads of 128, with feed-forward and residual dropout.
 
     This is the first row of table 1, and the base of table 5. Arcs and arc labels have the weight 1 of eq. 12, where the
-    released program has 0.5. Eq. 12 has no term for tags; ours keeps its weight, because our parser also predicts them.
+    released program has 0.5. Eq. 12 has no term for tags; our loss keeps it, because our parser also predicts tags.
     """
     encoder = EncoderConfig(pretrained="xlnet-large-cased", mix_layers=False, freeze_layers=None)
     model = ModelConfig(encoder, LabelAttentionConfig(), feedforward=2048, feedforward_split="released")

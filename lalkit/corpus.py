@@ -1,9 +1,9 @@
 """Parse texts that are larger than memory, block by block, in one process or in several.
 
 A block is a number of neighbouring lines. Its results are one file in the folder OUT.parts, which gets its name when it is
-complete. When all blocks are there, they are joined to OUT, and the folder is removed. A run that is killed loses at most the
-blocks in work, and the same command continues. The blocks, and every byte of the results, are the same for one process, for
-worker processes (--workers) and for a dask cluster (--cluster).
+complete. When all blocks are there, they are joined to OUT, and the folder is removed. A run that is killed loses only the
+blocks that it was parsing, and the same command continues. The blocks, and every byte of the results, are the same for one
+process, for worker processes (--workers) and for a dask cluster (--cluster).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ LOCK = threading.Lock()  # a dask worker may have several threads, but a tokeniz
 class Text(NamedTuple):
     """The lines of a text, as bytes, which are read once.
 
-    name: the name of the text in errors about its bytes. prefix: the beginning of the ids of its sentences. status: of the
-    file that is read; None without a file. start: the byte of the file with which the text begins.
+    name: the name of the text in errors about its bytes. prefix: the beginning of the ids of its sentences. status: the
+    os.stat of the file; None without a file. start: the byte of the file with which the text begins.
     """
 
     raw: Iterable[bytes]
@@ -90,7 +90,7 @@ def from_stream(stream: BinaryIO, name: str, prefix: str) -> Text:
 
 @contextmanager
 def open_lines(path: str | Path) -> Iterator[Text]:
-    """Open a file and yield its lines. Raises TreebankError if the file cannot be read."""
+    """Open a file and yield it as a `Text`. Raises TreebankError if the file cannot be read."""
     with files.reading(path, kind=TreebankError):
         stream = Path(path).open("rb")
     name = safe(files.in_utf8(path))  # it goes into the results
@@ -116,7 +116,7 @@ class Block(NamedTuple):
 def blocks(text: Text, size: int, form: Form = "raw") -> Iterator[Block]:
     """Yield a text in blocks that end with the line that fills them. size: bytes of a block.
 
-    Of running text and of CoNLL-U they end with the next blank line, or after `LONGEST` bytes.
+    A block of running text or of CoNLL-U ends with the next blank line, or after `LONGEST` bytes.
 
     Raises TreebankError with file and line for bytes that are not UTF-8, for a NUL byte, for a line that is too long, for another
     kind of file, and at the end of a file that has become shorter since it was opened.
@@ -228,7 +228,7 @@ def start_worker(known: dict[str, str]) -> None:
 def connect(address: str, patience: float = SILENCE):
     """Connect to a dask scheduler and return the client.
 
-    Raises LalkitError if dask is not installed, if no scheduler answers, or if it has no workers.
+    patience: seconds. Raises LalkitError if dask is not installed, if no scheduler answers, or if it has no workers.
     """
     try:
         from distributed import Client
@@ -244,7 +244,7 @@ def connect(address: str, patience: float = SILENCE):
 def computed(job: Job, todo: Iterator[Block], workers: int | None, cluster: str | None) -> Iterator[tuple[Block, dict]]:
     """Yield blocks with their records, as worker processes or a dask cluster finish them.
 
-    At most two blocks for each worker are in work or wait. Raises LalkitError if a worker dies; dask first gives its blocks to
+    At most two blocks for each worker are computed or wait. Raises LalkitError if a worker dies; dask first gives its blocks to
     other workers.
     """
     with ExitStack() as stack:
@@ -302,7 +302,7 @@ class Parts:
         files.write_json(self.path(block.number), record)
 
     def join(self, number: int, outs: dict[To, Path]) -> Counter:
-        """Join so many blocks to the outputs, empty the folder, and return the sums of all counts.
+        """Join this many blocks into the outputs, empty the folder, and return the sums of all counts.
 
         If there are no sentences, the folder is emptied and nothing is written.
         """
@@ -334,7 +334,7 @@ def parse(
     job: Job, text: Text, out: str | Path | None = None, workers: int | None = None, cluster: str | None = None,
     replace_files: bool = False, device: str = "auto",
 ) -> None:  # fmt: skip
-    """Parse a text and write every result in its place.
+    """Parse a text, and write the results in the order of its sentences.
 
     Args:
         job: The parser and the options.
@@ -342,7 +342,7 @@ def parse(
         out: The output, with the form as a suffix if there are several forms; None for standard output.
         workers: The number of worker processes; None for this process.
         cluster: The address of a dask scheduler. Its workers need the parser under the same path.
-        replace_files: Replace files that are there, although `out` does not name them exactly.
+        replace_files: Replace existing files OUT.FORM, if there are several forms.
         device: Where this process computes, see `find_device`. Worker processes compute on the CPU.
 
     Raises:

@@ -22,15 +22,15 @@ from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
-# What moves the cursor of a terminal, colours it, ends a line or turns the direction of writing; and what is no character.
+# Characters that move a terminal's cursor, colour its text, end a line or turn the direction of writing; and lone surrogates.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 warn_once = cache(logging.getLogger("lalkit").warning)  # the same message only the first time
 LONGEST = 3_000  # characters of a message, and of its remedy
-MOST = 10**9  # the bound of a whole number that has no other one
+MOST = 10**9  # the largest whole number of an argument, unless it has another bound
 
 
 def safe(text: str, keep: str = "") -> str:
-    """Return a text for a person to read: characters that control a terminal become escapes. keep: those that stay."""
+    """Return a text that is safe to print: characters that control a terminal become escapes, except the ones in `keep`."""
     return CONTROLS.sub(lambda c: c[0] if c[0] in keep else c[0].encode("unicode_escape").decode(), text)
 
 
@@ -76,11 +76,11 @@ class JointError(TreebankError):
 
 
 class CorpusError(LalkitError):
-    """A named corpus is not on this machine. The remedy is the command that gets it."""
+    """A corpus, or a part of it, is missing, is empty, or does not fit the task. The remedy says what to get or to use."""
 
 
 class ModelError(LalkitError):
-    """A model, a checkpoint or a configuration cannot be used in the way that was asked for."""
+    """A model, a checkpoint or a configuration is wrong, or cannot be used for this purpose."""
 
 
 class TooLongError(LalkitError):
@@ -88,15 +88,15 @@ class TooLongError(LalkitError):
 
 
 class ScoreError(LalkitError, ValueError):
-    """The scores of a sentence are not finite, so that it has no best tree."""
+    """The scores of a sentence give no best tree: a score is not allowed, for example NaN, or every tree is forbidden."""
 
 
 class ParameterError(LalkitError):
-    """A parameter of a notebook or of the command line is unknown, or its value is wrong."""
+    """A parameter of a notebook, of a command or of a Python function is unknown, or its value is wrong."""
 
 
 def reason(error: Exception) -> str:
-    """Return why the system refused something, in words. Some errors have no text."""
+    """Return the reason of an error in words: the text of the system, or the name of the error's class if it has no text."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -126,9 +126,9 @@ KINDS = {
 def checked(thing: T) -> T:
     """Check the arguments of a function, or of all public methods of a class, against their type hints at every call.
 
-    The items of a Sequence, a list or a tuple are checked, too; those of another Iterable when they are read. What has no length
-    may be read only once: it becomes a tuple (see `finite`). A call with a wrong, an unknown or a missing argument raises a
-    ParameterError that names it.
+    The items of a list or tuple are checked, too, unless the hint is Iterable: then the function that reads them checks them.
+    An iterator can be read only once, so it becomes a tuple (see `finite`). A call with a wrong, an unknown or a missing
+    argument raises a ParameterError that names it.
     """
     function: Any = thing
     if isinstance(thing, type):
@@ -165,7 +165,7 @@ def checked(thing: T) -> T:
 
 
 def finite(items: Iterable, name: str) -> tuple:
-    """Return the items of an iterator. Raises ParameterError if a file cannot be read, or for more than a million items."""
+    """Return the items of an iterator as a tuple. Raises ParameterError for an unreadable file, or over a million items."""
     try:
         read = tuple(islice(items, 1_000_001))
     except LalkitError:
@@ -178,7 +178,7 @@ def finite(items: Iterable, name: str) -> tuple:
 
 
 def _misfit(problem: str, where: str, names: list[str], options: Mapping) -> ParameterError:
-    """Return the error for a call whose arguments are not those of the function. names: those that can be given by name."""
+    """Return the error for a call with unknown or missing arguments. names: the arguments that can be given by name."""
     advice = "".join(did_you_mean(option, names) for option in options if option not in names)
     error = ParameterError(problem, where=where, remedy=f"{advice}The arguments are: {', '.join(names)}.")
     vars(error)["names"] = names
@@ -227,7 +227,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _kinds(hint: Any) -> Iterable[str]:
-    """Yield what a hint allows, in words."""
+    """Yield each kind of value that a hint allows, in words."""
     kind, parts = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, UnionType):
         for part in parts:

@@ -34,7 +34,7 @@ def writing(path: str | Path) -> Iterator[None]:
 def reading(
     path: str | Path, remedy: str = "Check the path.", kind: type[LalkitError] = LalkitError, errors: Any = OSError
 ) -> Iterator[None]:
-    """Turn an error of the system into one of this class that names this path. errors: what a file that cannot be read raises."""
+    """Turn an error of the system into one of this class that names this path. errors: the exceptions to turn into it."""
     try:
         yield
     except errors as error:
@@ -45,7 +45,7 @@ def reading(
 def growing_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Yield a file to write bytes to. It gets its name at the end, when it is whole. Missing folders are made.
 
-    Raises LalkitError if the file cannot be written. After this or any other error a file that was there before is still whole.
+    Raises LalkitError if the file cannot be written. After any error, a file that had this name before is unchanged.
     """
     path = Path(path)
     check_writable(path)
@@ -106,7 +106,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
     nan: whether NaN and infinite numbers are allowed.
 
     Raises ValueError for a text that is not JSON or is nested too deeply, for a key that is in one object twice, for a whole
-    number of more than 64 bits, for a number that is not finite, and for a character that neither UTF-8 nor a file name has.
+    number of more than 64 bits, for a number that is not finite, and for a lone surrogate that is not a byte of a file name.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def find_json(path: str | Path, nan: bool = False) -> dict | None:
 def check_writable(*paths: str | Path | None) -> None:
     """Check, before long work, that these files can be written. A path that is None is passed over.
 
-    Raises LalkitError if a path is no regular file, or if the folder it would be made in cannot be written to.
+    Raises LalkitError if a path exists and is not a regular file, or if files cannot be written into its folder.
     """
     for path in filter(None, paths):
         with writing(path):
@@ -198,9 +198,9 @@ def check_writable(*paths: str | Path | None) -> None:
 
 
 def check_new(folder: str | Path, pattern: str, replace: bool) -> None:
-    """Check, before long work, that no file of this pattern would be replaced, unless that was asked for.
+    """Check, before long work, that no file of this pattern would be replaced, unless `replace` is set.
 
-    Every command does so whose files the user did not name exactly. Raises LalkitError with the first file that is there.
+    Commands check this if the user did not give the exact names of their files. Raises LalkitError for an existing file.
     """
     for path in () if replace else sorted(Path(folder).glob(pattern)):
         remedy = "Give --replace to replace what is there, or --out with another name."
@@ -208,9 +208,9 @@ def check_new(folder: str | Path, pattern: str, replace: bool) -> None:
 
 
 def check_folder(folder: str | Path, path: str | Path | None = None) -> None:
-    """Check, before long work, that files can be written into a folder. It need not exist yet.
+    """Check, before long work, that files can be written into a folder, which need not exist yet. Raises LalkitError if not.
 
-    path: the name for the error; None for that of the folder.
+    path: the path that the error names; None: the folder.
     """
     path = path or folder
     with writing(path):
@@ -225,8 +225,8 @@ def check_folder(folder: str | Path, path: str | Path | None = None) -> None:
 def locked_folder(folder: Path, wait: bool = False) -> Iterator[None]:
     """Make a folder if it is missing, and lock it for this process by a file `.lock` in it, on every system.
 
-    The file goes at the end. So does the folder if it then is empty, unless it was so at the beginning. When a process is killed,
-    its lock ends with it. wait: whether to wait while another process holds the lock; otherwise this raises LalkitError.
+    At the end the file is removed, and so is the folder (with its new parents) if it is empty and was not empty before. When a
+    process is killed, its lock ends. wait: wait while another process holds the lock; otherwise this raises LalkitError.
     """
     from filelock import FileLock, Timeout
 

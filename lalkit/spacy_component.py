@@ -5,7 +5,7 @@
     print(next(nlp("She saw the man.").sents)._.parse_string)
 
 Constituents are a group of spans in pre-order, `doc.spans["constituents"]`, so spaCy keeps them by itself: in bytes, in a
-DocBin and between processes. The label of a unary chain is S::VP. spaCy keeps white space as tokens. They are no words: a
+DocBin and between processes. The label of a unary chain is S::VP. spaCy keeps white space as tokens. They are not words: a
 constituent neither begins nor ends with one, and their head is the word before them. With
 `nlp.tokenizer = lalkit.spacy_component.Tokenizer(nlp.vocab)` the tokens are those of `lalkit parse`, which the parsers learned.
 """
@@ -43,7 +43,7 @@ class Tokenizer(DummyTokenizer):
         self.vocab, self.hyphens = vocab, hyphens
 
     def __call__(self, text: str) -> Doc:
-        """Characters between two tokens that are not white space belong to the first of the two: some are invisible."""
+        """Return a Doc. Characters between two tokens, such as invisible ones, belong to the first of the two."""
         starts, place = [], 0
         for word in (word for sentence in read_text(text, hyphens=self.hyphens) for word in sentence.words):
             starts.append(place := text.index(word, place))
@@ -134,7 +134,7 @@ class SpacyComponent:
 
 
 def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]]") -> None:
-    """Write parses into a Doc: (sentence, its words, what the parser made of them; None for a sentence without words)."""
+    """Write parses into a Doc. parses: (sentence, its words, their parse; None for a sentence without words)."""
     heads, spans = np.zeros(len(doc), np.int64), []
     kind = next(prediction.sentence for *_, prediction in parses if prediction)
     for span, words, prediction in parses:
@@ -178,14 +178,14 @@ def text_of(token: Token) -> str:
 
 
 def order(span: Span) -> tuple[int, int]:
-    """Return what sorts spans into pre-order."""
+    """Return the key that sorts spans into pre-order."""
     return span.start, -span.end
 
 
 def constituents(span: Span) -> list[Span]:
     """Return a constituent, or a word, and all constituents and words in it, in pre-order.
 
-    Raises LalkitError for a span that is no constituent, and in a Doc that was not parsed.
+    Raises LalkitError for a span that is not a constituent, and in a Doc that was not parsed.
     """
     words = words_of(span)
     if not words:
@@ -246,7 +246,7 @@ def parent(span: Span) -> Span | None:
 
 
 def confidence(span: Span) -> float | None:
-    """Return the probability of a constituent; None for a bare word, and if the component was not asked for it."""
+    """Return the probability of a constituent; None for a bare word, and if the component has confidence=False."""
     return constituents(span)[0]._.lalkit_probability
 
 

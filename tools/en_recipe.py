@@ -58,7 +58,7 @@ def stages(cards: Path) -> dict[str, dict]:
 
 
 def train_stage(treebank: str, recipe: dict, seed: int, out: str) -> None:
-    """Train one run, if it is not there yet; first the run from which it starts."""
+    """Train one run if it does not exist; before it, the run from which it starts."""
     if (Path(out) / "model.json").is_file():
         return
     earlier = stages(named.folders()[0])

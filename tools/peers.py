@@ -1,4 +1,4 @@
-"""Train other parsers on the same work: the same treebank, encoder, epochs and seeds. supar has an environment of its own.
+"""Train other parsers under the same conditions: the same treebank, encoder, epochs and seeds. supar has its own environment.
 
 Example: python tools/peers.py --treebank ptb-sample --seeds 1 2
 
@@ -24,7 +24,7 @@ from typing import Any
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 RATE, NEW_RATE, WARMUP = 1.5e-4, 1e-3, 0.1  # of lalkit (`lalkit.config`): the encoder, new layers, the share of steps
-# What is installed for each peer; nothing for lalkit itself. supar needs functions that transformers 5 has removed.
+# The packages of each peer's environment; lalkit needs none. supar needs functions that transformers 5 has removed.
 SUPAR = (f"torch=={version('torch').partition('+')[0]}", "transformers==4.46.3", "supar==1.1.4")
 PEERS = {"lalkit": (), "supar-con": SUPAR, "supar-dep": SUPAR}
 # Settings, seconds of epochs, and a function that parses the test part.
@@ -35,7 +35,7 @@ Trained = tuple[dict, list[float], Callable[[], dict[str, str]]]
 
 
 def raw(word: str) -> str:
-    """Return the word as it stands in raw text, as lalkit's encoder reads it."""
+    """Return the word in the form of raw text, which lalkit's encoder reads."""
     return BRACKETS.get(word, word)
 
 
@@ -97,7 +97,7 @@ def train_supar(job: dict, kind: str) -> Trained:
 
 
 def do(job: dict) -> None:
-    """Do one job. The report comes last: where it stands, the job is done."""
+    """Do one job. The report is written last: if it exists, the job is finished."""
     import torch
 
     random.seed(job["seed"])
@@ -142,7 +142,7 @@ def compare(peers: Sequence[str], treebank: str, epochs: int, seeds: Sequence[in
                 done[name] = [run(name, epochs, seed, out)]
             except subprocess.CalledProcessError as error:
                 print(f"{name}, seed {seed}, is left out: {error}. See its log in {out}.", file=sys.stderr)
-        if {"supar-con", "supar-dep"} <= set(done):  # a parser of each layer: together they do what lalkit does
+        if {"supar-con", "supar-dep"} <= set(done):  # a parser for each layer: together they do the work of lalkit
             done["supar, both"] = done["supar-con"] + done["supar-dep"]
         rows += [{"system": name, "epochs": epochs, "seed": seed, **row(done[name], parts["test"])} for name in done]
     return rows

@@ -57,7 +57,7 @@ def file_hash(path: Path) -> str | None:
 
 
 def stale(notebook: dict, root: Path = ROOT) -> list[str]:
-    """Return why a notebook must be executed again: nothing if its outputs are those of its code and of today's tables."""
+    """Return the reasons to execute a notebook again: none if its outputs belong to its present code and tables."""
     record = notebook["metadata"].get("lalkit")
     if record is None:
         return ["it was never executed"]
@@ -67,7 +67,7 @@ def stale(notebook: dict, root: Path = ROOT) -> list[str]:
 
 
 def problems(path: Path, root: Path = ROOT) -> list[str]:
-    """Return what is wrong with the outputs of a notebook file, each with the remedy or the place."""
+    """Return the problems of the outputs of a notebook file, each with the remedy or the place."""
     notebook, size = json.loads(path.read_text(encoding="utf-8")), path.stat().st_size
     wrong = [f"{reason}: make notebooks" for reason in stale(notebook, root)]
     wrong += [f"it has {size:,} bytes, more than {ONE:,}"] * (size > ONE)
@@ -121,7 +121,7 @@ def prepare_kernel() -> None:
     before = pylabtools.retina_figure
 
     def sharp(figure, **options):
-        """Draw with twice the pixels, and return the picture, its size and what it shows."""
+        """Draw with twice the pixels. Return the picture, and its size with the alternative text."""
         drawn = before(figure, **options)
         return drawn and (drawn[0], drawn[1] | {"alt": describe(figure)})
 

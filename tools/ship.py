@@ -160,7 +160,7 @@ def page(facts: dict) -> str:
 
 
 def metadata(facts: dict) -> str:
-    """Return the front matter of a card: what the hub shows and searches, as YAML between two lines of hyphens.
+    """Return the front matter of a card: the facts that the hub shows and searches, as YAML between two lines of hyphens.
 
     facts: card.json. The scores are those of the parser's own seed on test, or else on dev.
     """
@@ -346,7 +346,7 @@ def _write_card(target: Path, facts: dict) -> Path:
 def measure(run: str | Path, treebank: str) -> dict:
     """Score the parser of a run in 16 bits, as it would be shipped.
 
-    Returns: row, what a card states about the run; recipe, see `settings`; parses, see `parse_parts`.
+    Returns: row, the facts of a card about the run; recipe, see `settings`; parses, see `parse_parts`.
     """
     content, state = read_content(run, "model"), read_content(run, "resume")["state"]
     parser = halved(Parser.load(run))
@@ -417,7 +417,7 @@ def _part_rows(run: str | Path, dev: dict) -> list[dict]:
 
 
 def _stages(start: str | None) -> list[dict]:
-    """Return which runs came before, the first one first: a training may start from a run instead of a shipped parser.
+    """Return the runs before a training, the first one first: it may start from a run instead of a shipped parser.
 
     It may also start from a copy of a parser that was shipped, in a folder with its card, which has the runs before that one.
     """
@@ -493,7 +493,7 @@ def _only(what: str, values: list):
 
 
 def fit_temperatures(parser: Parser, sentences: Sequence[Sentence]) -> dict:
-    """Return the temperatures under which the gold joint trees of sentences are most probable, and what they change.
+    """Return the temperatures under which the gold joint trees of sentences are most probable, and their effect.
 
     sentences: with both layers. A sentence with a label that the parser does not know has no probability and is left out.
 
@@ -595,7 +595,7 @@ BINS = 10  # of probabilities, equally wide
 
 
 def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFrame:
-    """Say of every part of every parse whether it is right.
+    """Return whether each part of each parse is right.
 
     A constituent is right if gold has one with the same words and label, an arc if gold has the same head word (punctuation
     counts), an arc label if gold has it on the same arc, a tree if all its constituents and arcs are gold's. Groups (<H>) are no
@@ -668,9 +668,9 @@ def risk_coverage(judged: pd.DataFrame, steps: int = 25) -> pd.DataFrame:
 
 
 def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
-    """Return what `calibration_figure` draws of one parser, on sentences that its temperature was not fitted on.
+    """Return the table of one parser for `calibration_figure`, on sentences that its temperatures were not fitted on.
 
-    These are the test part of its treebank or, if there is none, what comes after the fitted sentences in their part.
+    These are the test part of its treebank or, if there is none, the sentences after the fitted ones in their part.
     most: the number of these sentences to use, from the beginning; None means all.
 
     Returns: parser, part (the sentences), fitted, temperature (of labels), arc_temperature, kind, curve, x, y, parts. The curve
@@ -717,7 +717,7 @@ def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:
 
 @app.command("wheel")
 def build_wheels(chosen: Chosen = None, out: Path = Path("dist")) -> None:
-    """Build wheels, which bring parsers to where there is no checkout. An encoder of data/encoders comes with its parser.
+    """Build wheels of parsers, for use without a checkout. An encoder of data/encoders comes with its parser.
 
     The parsers are those of this checkout, whatever lalkit is installed.
     """

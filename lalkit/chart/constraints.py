@@ -1,4 +1,4 @@
-"""Say which joint trees are wanted: constituents, arcs and tags that a parse must have, or must not have.
+"""Constraints on joint trees: constituents, arcs and tags that a parse must have, or must not have.
 
 The notation. Words are counted from 1, and both ends belong to a span:
 
@@ -42,7 +42,7 @@ class SpanItem(NamedTuple):
         return f"{self.label}({self.first},{self.last})"
 
     def matches(self, label: str) -> bool:
-        """Return whether this label of the parser is meant."""
+        """Return whether the item stands for this label of the parser, or for a part of this unary chain."""
         if self.label == ANY:
             return label not in ("", GROUP)
         return f"{UNARY}{self.label}{UNARY}" in f"{UNARY}{label}{UNARY}"
@@ -94,14 +94,14 @@ def read_item(item: str | Item) -> Item:
 @checked
 @dataclass(frozen=True)
 class Constraints:
-    """What a parse must have, and must not have."""
+    """The items that a parse must have (require), and the items that it must not have (forbid)."""
 
     require: tuple[Item, ...] = ()
     forbid: tuple[Item, ...] = ()
 
     @classmethod
     def read(cls, require: Iterable[str | Item] = (), forbid: Iterable[str | Item] = ()) -> Constraints:
-        """Read two lists of constraints. Raises ParameterError as `read_item`, and for what is neither text nor item."""
+        """Read two lists of constraints. Raises ParameterError, as `read_item`, for an entry that is not a constraint."""
         return cls(*(tuple(dict.fromkeys(map(read_item, items))) for items in (require, forbid)))
 
     @property
@@ -119,7 +119,7 @@ class Constraints:
     def check(self, n: int, labels: Sequence[str], tags: Sequence[str]) -> None:
         """Raise ParameterError for a word that a sentence of n words does not have, or for a name the parser does not know.
 
-        Constraints that contradict each other leave no tree, which is found later.
+        It does not find constraints that contradict each other: `Readings.trees` does.
         """
         for item in self.items:
             known, names = True, [label for label in labels[1:] if UNARY not in label]

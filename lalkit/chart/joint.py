@@ -104,8 +104,8 @@ def map_sentences(
 ) -> list[Result]:
     """Return function(label_scores, arc_scores, name) of every pair, computed by threads.
 
-    The function gets the pairs as `as_arrays` returns them. bytes_of(label_scores, arc_scores): what it needs. threads, names:
-    see `decode_batch`. Raises TooLongError if a pair needs too much, before anything is computed.
+    The function gets the pairs as `as_arrays` returns them. bytes_of(label_scores, arc_scores): the bytes that it needs.
+    threads, names: see `decode_batch`. Raises TooLongError, before the computation, if a pair needs too much memory.
     """
     names = names or [f"sentence {b}" for b in range(len(pairs))]
     pairs = [as_arrays(labels, arcs, name) for name, (labels, arcs) in zip(names, pairs, strict=True)]
@@ -118,7 +118,7 @@ def map_charts(
     function: Callable[[int], Result], lengths: Sequence[int], needed: Sequence[int], threads: int | None,
     names: Sequence[str],
 ) -> list[Result]:  # fmt: skip
-    """Return function(b) of every sentence b, computed by threads. needed: its bytes. The others: see `map_sentences`."""
+    """Return function(b) of every sentence b, computed by threads. lengths, needed: words and bytes of each sentence."""
     largest = max(needed, default=0)
     limit = memory.available_bytes() if largest > memory.SMALL else None
     for n, size, name in zip(lengths, needed, names):
@@ -140,7 +140,7 @@ def _decode(label_scores: np.ndarray, arc_scores: np.ndarray, where: str, lam: f
 
 
 def tree_of(where: str, score: float, spans: np.ndarray, heads: np.ndarray) -> JointTree:
-    """Return what `fill_and_unwind` found. Raises ScoreError if its score is not finite, because a sum overflowed."""
+    """Turn the result of `fill_and_unwind` into a tree. Raises ScoreError if the score is not finite: a sum overflowed."""
     if not math.isfinite(score):
         problem = f"the best score is {score}: the scores are too large to add up"
         raise ScoreError(problem, where=where, remedy=NOT_FINITE)
@@ -153,7 +153,7 @@ def check_weight(lam: float) -> None:
 
 
 def as_arrays(label_scores, arc_scores, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as contiguous arrays of one type: float64 if one of them is, else float32. Raises ValueError."""
+    """Return both as contiguous arrays of one type: float64 if one is, else float32. Raises ValueError for a wrong shape."""
     label_scores, arc_scores = np.asarray(label_scores), np.asarray(arc_scores)
     n = len(arc_scores) if arc_scores.ndim else 0
     if n < 1 or arc_scores.shape != (n, n + 1):

@@ -1,8 +1,8 @@
 """Exact joint decoding of a batch whose scores are on a GPU: the best label of every span is found there, the tree on the host.
 
-A chart of torch kernels waits for one kernel after the other: it took longer than compiled code on one core of the host. Most
-scores are those of labels, of which only the best one of a span counts. So the device takes the maximum, and a small part of
-the scores is copied. The products and comparisons are those of `joint`: the same trees, and the same bits of scores.
+A decoder of torch kernels waits for one kernel after the other: it was slower than compiled code on one core of the host. Most
+scores are scores of labels, and only the best label of a span counts. So the device takes the maximum over labels, and only a
+small part of the scores is copied. Products and comparisons are as in `joint`, so trees and scores are equal, bit for bit.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ def start_copy(*tensors: Tensor) -> Callable[[], list[np.ndarray]]:
 
 
 def reduce(label_scores: Tensor, arc_scores: Tensor, lengths: Tensor, lam: float) -> tuple[Tensor, ...]:
-    """Return what the decoder needs of the scores, on their device.
+    """Reduce the scores to the part that the decoder needs, on their device.
 
     Returns the weighted score [B, N+1, N+1] of the best allowed label of every span, its index, the weighted arc scores
-    [B, N, N+1], and which sentences have a score that cannot be: [B]. Of equal labels the first wins. <H> is allowed for spans of
-    several words that are not the whole sentence.
+    [B, N, N+1], and bool [B]: True if a score of the sentence is wrong (`check_scores`). Of equal labels the first wins. <H> is
+    allowed for spans of several words that are not the whole sentence.
     """
     kind = torch.float64 if torch.float64 in (label_scores.dtype, arc_scores.dtype) else torch.float32
     label_scores, arc_scores = label_scores.to(kind), arc_scores.to(kind)

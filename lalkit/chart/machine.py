@@ -1,4 +1,4 @@
-"""What lalkit needs from the machine: compiled kernels, threads, memory, and progress bars.
+"""Use the machine: compiled kernels, threads, memory, and progress bars.
 
 Importing this file is cheap: numba and tqdm are imported when they are first needed.
 """
@@ -30,7 +30,7 @@ def compiled(function: Callable, relaxed: Iterable[str] = ()) -> Callable:
     of its own file, because numba's cache does not notice changes in another file.
 
     relaxed: LLVM's names of the floating-point rules that the compiler may break. Give none for kernels that add scores:
-    additions in another order would change the bits of a sum, and then which of two equal trees wins.
+    additions in another order would change the bits of a sum, and so perhaps which of two equal trees wins.
     """
     from numba import njit
 
@@ -51,8 +51,8 @@ def cpu_count() -> int:
 def map_threads(function: Callable, items: Iterable, threads: int | None) -> list:
     """Return [function(item) ...] in order, computed by at most `threads` threads (None: one per core).
 
-    Python hears Ctrl-C only between two of its own steps, and a kernel is a single one. So this thread only waits: Ctrl-C ends
-    the wait at once. No process waits for the kernels that then still run.
+    Python handles Ctrl-C only between two of its own steps, and a kernel is a single step. So this thread only waits, and
+    Ctrl-C ends the wait at once. The process can then end while kernels still run: their threads are daemons.
     """
     items, results = list(items), {}
     workers = min(cpu_count() if threads is None else whole_number("threads", threads, 1), len(items))
@@ -84,7 +84,7 @@ def apart(kernel: Callable, *args) -> Any:
 def progress(iterable: Iterable | None = None, *, total: int | None = None, desc: str = "", unit: str = "it") -> tqdm:
     """Return a progress bar: live in a notebook or a terminal, else one new line on standard error about every 15 seconds.
 
-    Where nobody knows how much there is to do, no bar is shown.
+    Without an iterable and without a total, no bar is shown.
     """
     from tqdm.auto import tqdm
 
@@ -135,12 +135,12 @@ def give_back() -> None:
 
 WAIT = 0.2  # seconds
 CGROUP = Path("/sys/fs/cgroup")  # version 2: the limits of a container or a SLURM job
-OWN_GROUP = Path("/proc/self/cgroup")  # where below CGROUP the group of this process is
-SMALL = 2**22  # bytes. For smaller charts nobody asks the system: asking would take longer than decoding.
+OWN_GROUP = Path("/proc/self/cgroup")  # names the place of this process's group below CGROUP
+SMALL = 2**22  # bytes. For smaller charts, free memory is not checked: the check would take longer than decoding.
 
 
 def available_bytes() -> int:
-    """Return how many bytes this process may still take: of the machine, and of the groups of processes that it is in."""
+    """Return how many bytes this process may still use: the least that the machine or one of its control groups has left."""
     import psutil
 
     own, left = "", [psutil.virtual_memory().available]

@@ -5,7 +5,7 @@ orders. In the charts of `sums` every joint tree has exactly one. Here they hold
 N, D, R, L and U are those of that file.
 
 The k best trees. A derivation is a list of choices, from the sentence down, the left part first. The chart of the best scores
-tells how much every other choice costs. The best tree that differs from a known one for the first time at a certain choice
+shows how much every other choice costs. The best tree that differs from a known one for the first time at a certain choice
 therefore has a known score. A queue of such trees gives all joint trees, the best first; only the trees that are returned are
 built. (Lawler 1972 partitions solutions in this way. The trees are the same as those of Huang and Chiang 2005, algorithm 3,
 but k choices per item need not be kept.) Of trees with equal scores, the one comes first whose first different choice does:
@@ -58,7 +58,7 @@ class Scores(NamedTuple):
     closed: np.ndarray
 
     def divided(self, temperature: Temperature) -> Scores:
-        """Return the scores divided by a temperature, or by those of labels and of arcs."""
+        """Return the scores divided by a temperature, or by two: one for labels and one for arcs."""
         of_labels, of_arcs = temperatures(temperature)
         return Scores(self.labels / of_labels, self.arcs / of_arcs, self.closed)
 
@@ -96,15 +96,15 @@ def weighted(
 
 
 def k_best(scores: Scores, k: int) -> list[JointTree]:
-    """Return the k best joint trees, the best first; all of them, and a warning, if there are fewer than k.
+    """Return the k best joint trees, the best first. If there are fewer, return all of them, and log a warning.
 
-    The score of a tree is the sum of its labels and arcs, rounded once. Raises ParameterError if k is below 1.
+    The score of a tree is the sum of its labels and arcs, rounded once. Raises ParameterError if k is below 1 or too large.
     """
     k, n, trees = whole_number("the number of trees", k, 1, 100 * MOST_TREES), len(scores.arcs), []
     chart, node = np.empty((n + 1, n + 1, n)), np.empty((n + 1, n + 1, n))
     memory.apart(_fill_best, scores.labels.max(-1), scores.arcs, scores.closed, chart, node)
-    # A tree in the queue: what it loses against the best; a number, so that the queue is in order; the ranks of its choices,
-    # which are those of an earlier tree before `place`, and `rank` there. All choices after it are the best ones.
+    # A tree in the queue: its loss against the best tree; a number that breaks ties; the ranks of its choices, which are those
+    # of an earlier tree before `place`, and `rank` there. All choices after it are the best ones.
     queue, number = [(0.0, 0, np.empty(0, np.int64), 0, 0)], 0
     while queue and len(trees) < k:
         lost, _, ranks, place, rank = heapq.heappop(queue)
@@ -250,8 +250,8 @@ def _push(rows, count, a, b, c, d):
 def _unwind(labels, arcs, closed, chart, node, ranks):
     """Build one tree from filled charts. Return (spans [m, 4], heads [n], gaps [choices], whether there is a tree).
 
-    ranks: the rank of each of the first choices, 0 for the best case; all others are the best. gaps: what the
-    tree would lose if a choice were the next best case; inf if there is none, and before the last of the ranks.
+    ranks: the rank of each of the first choices, 0 for the best case; all later choices are the best. gaps: the loss
+    if a choice were the next best case; inf if there is none, and before the last of the ranks.
     """
     n = arcs.shape[0]
     heads = np.zeros(n, np.int64)

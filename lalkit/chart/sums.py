@@ -1,7 +1,7 @@
 """Compute exact probabilities of joint trees: of every span, label, arc and head word. O(n^4), on the CPU.
 
 The distribution. p(tree) is proportional to exp(score / temperature). The joint trees and their score are those of `joint`,
-the arc to the root included. A span can have any of its allowed labels, where the decoder takes the best.
+the arc to the root included. Here a span can have any allowed label; the decoder takes the best.
 
 The algorithm. The decoder may attach the left and right dependents of a head word in any order. A sum must count every tree
 once. Therefore a constituent first takes all right dependents of its head word and then the left ones, one by one. With h
@@ -41,7 +41,7 @@ from lalkit.chart.machine import NOT_FINITE, compiled
 from lalkit.config import LEAST_TEMPERATURE, MOST_TEMPERATURE
 from lalkit.errors import ScoreError, shown
 
-Temperature = float | tuple[float, float] | list[float]  # what scores are divided by; or those of labels and of arcs
+Temperature = float | tuple[float, float] | list[float]  # the divisor of all scores; or two: of labels and of arcs
 TINY = 1e-200  # a scaled sum below this is computed again with logarithms
 FREE, CLOSED, YIELD = range(3)  # spans: any item; only a child N; a child N only as a dependent
 LOWEST = -1e300  # the scale of a span that no tree has: the difference of two infinities would not be a number
@@ -51,8 +51,8 @@ class Marginals(NamedTuple):
     """The probabilities of the parts of a joint tree over n words.
 
     log_partition: the log of the sum over all trees of exp(score / temperature).
-    labels: [n+1, n+1, L], the probability that (i, j) is a constituent with this label. Index 0: that it is none, or is a
-        word without a label. Cells i >= j are 0.
+    labels: [n+1, n+1, L], the probability that (i, j) is a constituent with this label. Index 0: that it has no label.
+        Cells i >= j are 0.
     arcs: [n, n+1], the probability of each arc, dependent by head. Column 0 is the root.
     head_words: [n+1, n+1, n], the probability that (i, j) is a labelled constituent with this head word (counted from 0).
     """
@@ -71,14 +71,14 @@ def marginals(label_scores: np.ndarray, arc_scores: np.ndarray, lam: float, temp
         arc_scores: [n, n+1], dependent by head. Column 0 is the root, column h+1 is word h; [d, d+1] is not read.
             A score of -inf forbids its label or arc.
         lam: The weight of labels; arcs have weight 1 - lam.
-        temperature: What scores are divided by. Above 1 it makes all trees more alike.
+        temperature: The divisor of the scores. Above 1 it makes the probabilities of trees more equal.
 
     Returns:
         Probabilities as float64 if one of the arrays is, otherwise as float32. They are computed in float64.
 
     Raises:
         ValueError: A shape or a setting is wrong.
-        ScoreError: A score is NaN or +inf, or every tree is forbidden.
+        ScoreError: A score is NaN, +inf or too large to add up, or every tree is forbidden.
         TooLongError: The chart would not fit into memory.
     """
     return marginals_batch([(label_scores, arc_scores)], lam, temperature, threads=1)[0]
@@ -120,7 +120,7 @@ def of_one_layer(task: str, label_scores: np.ndarray, arc_scores: np.ndarray) ->
 
 
 def closed_spans(task: str, n: int) -> np.ndarray:
-    """Return which spans are not free: [n+1, n+1]."""
+    """Return FREE, CLOSED or YIELD for every span: int8 [n+1, n+1]."""
     closed = np.full((n + 1, n + 1), CLOSED if n == 1 else FREE, np.int8)
     return closed if task != "dependencies" or n == 1 else YIELD * np.triu(np.ones_like(closed), 2)
 
@@ -150,7 +150,7 @@ def _marginals(
 
 
 def check_distribution(lam: float, temperature: Temperature) -> tuple[float, float]:
-    """Return the weights of labels and of arcs. Raises ValueError for a lam or a temperature that cannot be."""
+    """Return the factors of label and of arc scores. Raises ValueError for a lam or a temperature outside its bounds."""
     check_weight(lam)
     of_labels, of_arcs = temperatures(temperature)
     return lam / of_labels, (1 - lam) / of_arcs
@@ -167,7 +167,7 @@ def temperatures(temperature: Temperature) -> tuple[float, float]:
 
 
 def _bytes_needed(label_scores: np.ndarray, arc_scores: np.ndarray) -> int:
-    """Return the bytes for the probabilities of a sentence: three charts of float64, and what is as large as the scores."""
+    """Return the bytes for the probabilities of a sentence: three charts of float64, and arrays of the size of the scores."""
     n = len(arc_scores)
     return 8 * (3 * n * (n + 1) ** 2 + 4 * arc_scores.size) + label_scores.nbytes
 
@@ -256,9 +256,9 @@ def _product(a, b):
 
 @compiled
 def _choice(names, closed, i, j):
-    """Return three logarithms and two numbers of a span.
+    """Return three logarithms of ratios of a span, then two ratios.
 
-    L / U, N / L, the labels' part of N; the other part of L, and N as the head child / L.
+    Logarithms: L / U, N / L, and (N with a label) / N. Ratios: (L without N) / L, and (N as a head child) / L.
     """
     if closed[i, j] == CLOSED:
         return names[i, j], 0.0, 0.0, 0.0, 1.0

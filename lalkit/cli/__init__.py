@@ -30,7 +30,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # a sentence is too li
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # of 1,024 shapes, bf16 kept 270 MB for a large text
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # silences the profiler with which `bench` measures memory
 
-# Ctrl-C in the seconds of loading ends the process at once, as the system does it: Python would print where it was.
+# While modules load, the system ends the process at once on Ctrl-C: Python would print a traceback.
 HEARD = signal.getsignal(signal.SIGINT)
 with suppress(ValueError):  # not in the first thread
     signal.signal(signal.SIGINT, signal.SIG_DFL if HEARD is signal.default_int_handler else HEARD)
@@ -48,17 +48,17 @@ from lalkit.files import writing
 
 with suppress(ValueError):
     signal.signal(signal.SIGINT, HEARD)
-atexit.register(gc.freeze)  # when Python ends, it would look through all objects once more: that takes a second
+atexit.register(gc.freeze)  # otherwise Python checks all objects once more when it ends, which takes a second
 
 
 class Messages(logging.Handler):
-    """Write every message of the package on standard error, above a progress bar if there is one. No name in it starts a line."""
+    """Write every message of the package on standard error, above a progress bar. A name in it cannot begin a new line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         write = tqdm.write if sys.stderr.isatty() else print
         if isinstance(record.args, tuple):
             record.args = tuple(safe(str(a)) if isinstance(a, str | Path) else a for a in record.args)
-        with suppress(OSError):  # a message that cannot be written is no reason to lose the results
+        with suppress(OSError):  # do not lose the results because a message cannot be written
             write(safe(self.format(record), keep="\n\t"), file=sys.stderr)
 
 
@@ -91,8 +91,8 @@ def show_messages(
 def prepare_streams() -> None:
     """Make the streams of this process ready for any text. Raises LalkitError if standard output is closed.
 
-    What is not written to a terminal is UTF-8, as all our files are. On a terminal, a character that its encoding does not
-    have is shown as an escape.
+    Output to a file or a pipe is UTF-8, as all our files are. On a terminal, a character that its encoding does not have is
+    shown as an escape.
     """
     sys.stdin = sys.stdin or open(os.devnull)
     sys.stderr = sys.stderr or open(os.devnull, "w")
@@ -105,7 +105,7 @@ def prepare_streams() -> None:
 
 
 def flush_output() -> None:
-    """Write out what standard output still holds. Raises LalkitError if that fails."""
+    """Write the buffer of standard output. Raises LalkitError if that fails."""
     try:
         with writing("standard output"):
             sys.stdout.flush()
@@ -117,7 +117,7 @@ def flush_output() -> None:
 
 
 def main() -> None:
-    """Run the command line, and turn errors that the user can mend into one message and exit code 2."""
+    """Run the command line, and turn errors that the user can correct into one message and exit code 2."""
     keep_memory()
     try:
         prepare_streams()
@@ -131,7 +131,7 @@ def main() -> None:
         try:
             app()
         except SystemExit as end:
-            if end.code == 130:  # Ctrl-C: Python would need a second, under load, to take all modules apart
+            if end.code == 130:  # Ctrl-C: under load, Python would need a second to clear all modules
                 atexit.register(os._exit, 130)
             raise
         finally:

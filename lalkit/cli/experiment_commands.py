@@ -34,7 +34,7 @@ def sweep(
         file: The description of the sweep, e.g. notebooks/sweeps/ablation-1.yml.
         profile: The size of the sweep: a profile of the file, e.g. smoke.
         jobs: The number of runs at the same time, one core each.
-        check: Train nothing; say where its table in figures/ has other settings or numbers of weights than it has now.
+        check: Train nothing; list the settings and numbers of weights that differ from its table in figures/.
         out: The folder of the sweep; by default runs/sweeps/NAME or NAME-PROFILE.
     """
     from lalkit.reproduce import sweep as sweeps
@@ -110,7 +110,7 @@ def study_heads(
     out: Annotated[Path, options.FOLDER] = Path("runs/heads"),
     replace: options.Replace = False,
 ) -> None:
-    """Test whether label heads mean labels: compare trained parsers under the same controls, with tests.
+    """Test whether label heads stand for labels: compare trained parsers under the same controls.
 
     A run may have the paper's layer, label attention inside the span, or neither. Another kind of control, for example
     uniform attention in training, is another run.

@@ -1,4 +1,4 @@
-"""`lalkit demo`, `doctor`, `run`, `models` and `data`: what is here, and the first steps with it."""
+"""`lalkit demo`, `doctor`, `run`, `models` and `data`: the parsers and corpora that are here, and the first steps."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def demo(out: Annotated[Path, options.FOLDER] = Path("runs/demo"), model: option
 
 @command()
 def doctor() -> None:
-    """Print what is installed and found, and how to get what is missing.
+    """List the packages, corpora and parsers that are here, and how to get the missing ones.
 
     Example: lalkit doctor
     """
@@ -176,7 +176,7 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
 
 @command(models, "check")
 def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Parse again what the cards report, for every treebank that is here. The exit code is 1 if anything differs.
+    """Compute the numbers on the cards again, for every treebank that is here. The exit code is 1 if one differs.
 
     Example: lalkit models check en-news
 
@@ -214,9 +214,9 @@ def data_fetch(name: str) -> None:
 
 @command(data, "check")
 def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop = None) -> None:
-    """Name every problem of a corpus or of one file, and every sentence that has no joint tree.
+    """List every problem of a corpus or of one file, and every sentence that has no joint tree.
 
-    So are annotation of other programs, and constituents that no head rule knows. The exit code is 1 if there is a problem.
+    Annotation of other programs and constituents without a head rule are problems, too. The exit code is 1 if there is one.
 
     Example: lalkit data check sample
     """

@@ -81,7 +81,7 @@ def command(group: typer.Typer = app, name: str | None = None) -> Callable:
 
 
 class Terminal:
-    """Standard output on a terminal: words and names that would control it are shown as escapes. Files keep them."""
+    """Standard output on a terminal: control characters are shown as escapes. Output to a file keeps them."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
@@ -94,7 +94,7 @@ class Terminal:
 
 
 def on_terminal(function: Callable) -> Callable:
-    """Return a command that prints through `Terminal`, if a terminal shows what it prints."""
+    """Return a command that prints through `Terminal` if standard output is a terminal."""
 
     @wraps(function)
     def run(*args, **options):
@@ -105,7 +105,7 @@ def on_terminal(function: Callable) -> Callable:
 
 
 def set_threads(count: int | None) -> int | None:
-    """Let torch use this many threads, and return the number. None and 0 mean one per core."""
+    """Let torch use this many threads; None and 0: one per core. Return the count as it was given."""
     import torch
 
     from lalkit.chart.machine import cpu_count
@@ -117,7 +117,7 @@ def set_threads(count: int | None) -> int | None:
 
 
 def output_file(text: str) -> Path:
-    """Return the path of a file that a command will write, checked before the command starts."""
+    """Return the path of a file that a command will write. Raises LalkitError now if it cannot be written."""
     if text == "-":
         raise ParameterError("- is not the name of a file", remedy="Give a file. Only --json can print, with -.")
     check_writable(text)
@@ -130,7 +130,7 @@ def json_file(text: str) -> Path:
 
 
 def output_folder(text: str) -> Path:
-    """Return the path of a folder into which a command will write, checked before the command starts."""
+    """Return the path of a folder into which a command will write. Raises LalkitError now if that is not possible."""
     check_folder(text)
     return Path(text)
 
@@ -146,7 +146,7 @@ SET = "Change a setting, e.g. model.label_attention.heads=32. Repeat it for more
 
 
 def given(value: Any, to: Path | None) -> bool:
-    """Print a value as JSON if `to` is -, or write it to this file; None: do neither. Return whether the value was given."""
+    """Print a value as JSON if `to` is -, or write it to this file; None: do neither. Return whether one of them was done."""
     if to == Path("-"):
         print(json.dumps(value))
     elif to:
@@ -183,7 +183,7 @@ def read_as(treebank: str, heads: str | None, drop: str | None) -> str:
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:
-    """Return name -> value of texts 'name=value'; the last value of a name counts. Raises ParameterError without '='."""
+    """Return {name: value} of texts 'name=value'; the last value of a name counts. Raises ParameterError without '='."""
     values = {}
     for text in texts or ():
         name, equals, value = text.partition("=")

@@ -40,20 +40,20 @@ def train(
     drop_tags: options.Drop = None,
     set_: options.Set = None,
 ) -> None:
-    """Train a parser, and keep in --out the one that is best on the dev part.
+    """Train a parser, and keep in --out its state after the epoch that is best on the dev part.
 
     Example: lalkit train --treebank sample --preset minilm --max-minutes 3 --out runs/first
 
     Args:
         out: The folder of the run, which will hold the parser.
         preset: A set of settings: tiny, minilm, minilm-span, chinese, paper-english, paper-best or paper-chinese.
-        task: What the parser gives: joint trees, or only dependencies or constituents.
+        task: The trees that the parser gives: joint (both layers), dependencies, or constituents.
         seed: The number that all random choices depend on.
         epochs: How often the training sentences are seen.
         max_minutes: Plan the training so that it ends in this time.
         resume: Continue the run in --out.
         dry_run: Train and write nothing; estimate the number of weights, the memory and the time.
-        start: Continue from a trained parser, a name or a folder: see book/parsers.md.
+        start: Begin with the weights of a trained parser, a name or a folder: see book/parsers.md.
     """
     from lalkit import config
     from lalkit.training import loop
@@ -167,7 +167,7 @@ def parse(
     device: options.Device = "auto",
     replace: options.Replace = False,
 ) -> None:
-    """Parse text of any size. Each sentence has a tree.
+    """Parse text of any size. Every sentence gets a tree.
 
     An empty line stays an empty line in PTB output; other forms leave it out.
 
@@ -177,17 +177,17 @@ def parse(
 
     Args:
         text: Sentences, or a file, which must be UTF-8; by default standard input is read.
-        form: What a line is: raw (a sentence or several), text (a part of running text; a blank line ends a paragraph), tokens
-            (words between spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags, heads and labels).
+        form: The form of a line: raw (one or more sentences), text (part of a running text; a blank line ends a paragraph),
+            tokens (words between spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags and arcs).
         to: The form of the output: ptb, conllu, or json, or several with commas between them.
         out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
             command was interrupted, the same command continues.
         workers: The number of processes, one core each; by default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
-        require: What the tree must have: NP(3,5), 2->4 (an arc) or 3_NN (a tag); words are counted from 1. Repeat it for more.
-        forbid: What the tree must not have, in the same notation. Repeat it for more.
-        alternatives: Print this many of the best readings, with their probabilities and with what differs from the best: in each
-            structure some word has another head word. `result.alternatives(k, differ)` in Python has other ways to differ.
+        require: A part that the tree must have: NP(3,5), 2->4 (an arc) or 3_NN (a tag); words count from 1. Repeat it for more.
+        forbid: A part that the tree must not have, in the same notation. Repeat it for more.
+        alternatives: Print this many readings, the best first, with their probabilities and their differences from the best: in
+            each, some word has another head word. `result.alternatives(k, differ)` in Python has other ways to differ.
         attach: Print the head words that this phrase of the sentence could have, with their exact probabilities.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
@@ -262,7 +262,7 @@ def explain(
         text: Text to explain, sentence by sentence.
         form: text is split into sentences and words; tokens is one sentence, words between spaces; tagged has word_TAG pairs.
         label: Explain only constituents of this label, e.g. NP.
-        against: Explain why they do not have this other label. The parts add up to the difference of both scores.
+        against: Compare with this other label. The parts add up to the difference of both scores.
         html: Write an interactive page to this file.
     """
     from lalkit.api import Parser
@@ -297,7 +297,7 @@ def export(
     Args:
         out: The folder to write to.
         to: The form of the network.
-        precision: How weights are stored. They are computed with in 32 bits.
+        precision: The precision of the stored weights. Computation uses 32 bits.
     """
     from lalkit.files import locked_folder
     from lalkit.training.export import export
@@ -315,7 +315,7 @@ def serve(
     device: options.Device = "cpu",
     threads: options.Threads = None,
 ) -> None:
-    """Serve a page on which you type a sentence, explore its tree, and change what the parser may do. Ctrl-C ends it.
+    """Serve a page on which you type a sentence, explore its tree, and give the parser constraints. Ctrl-C ends it.
 
     Example: lalkit serve --open
 
@@ -355,7 +355,7 @@ def search(
 
     Args:
         pattern: The pattern, e.g. "NP << who".
-        model: Search the parses of this parser, a name or a folder, and not the gold trees.
+        model: Search the parses of this parser, a name or a folder, instead of the gold trees.
     """
     from lalkit.api import Parser
     from lalkit.treebank.corpora import load

@@ -29,7 +29,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     """Draw a sweep: above, a row for each cell, with a point for each seed and the mean with its 95 % interval; below, the scores
     on dev by epoch, as the mean of the seeds and a band from the least to the greatest.
 
-    A column of panels is a measure.
+    Each column of panels shows one measure.
 
     Args:
         runs: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
@@ -86,7 +86,7 @@ def span_triangle(
         axis: where to draw.
         words: the words of the sentence.
         values: (start, end) -> the number that colours the cell: purple above 0, orange below. Other cells stay white.
-        texts: (start, end) -> what is written in the cell; by default the value.
+        texts: (start, end) -> the text in the cell; by default the value.
         outlined: the spans with a thick edge, for instance those of a tree.
         limit: the value with the strongest colour; None: the greatest size of a value.
     """
@@ -115,7 +115,7 @@ def save(figure: Figure, table: pd.DataFrame, path: Path) -> None:
 def side_by_side(
     count: int, width: float, height: float, words: Iterable[str] = (), rows: int = 1, **options
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure (in inches) and its panels, side by side in some rows. words: those that it will show, in any script."""
+    """Return a figure (width, height in inches) and its `count` panels in rows. words: texts that decide the fonts."""
     use_fonts(words)
     size = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
     figure, panels = plt.subplots(rows, -(-count // rows), **size, **options)

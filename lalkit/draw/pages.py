@@ -20,7 +20,7 @@ def render(template: str, **values) -> str:
 
     Args:
         template: its path in the package, such as "models/card.md.jinja". HTML is escaped if the name says .html.
-        values: what the template names. A name that it uses and that is not given is an error. Its filter `markdown` is
+        values: the variables of the template. A missing one is an error. In the template, the filter `markdown` is
             `markdown_table`.
     """
     environment = Environment(

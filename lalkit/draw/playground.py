@@ -15,7 +15,7 @@ have limits, and no script runs but the pages' own. One thread computes; a reque
     without   label heads that are switched off, by number or by label: 3, 7
     k         how many of the best structures to list
     tree      which of them to show, from 1
-    against   the label with which the page compares that of each constituent
+    against   the label that the page compares with the label of each constituent
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ LOOPBACK = "127.0.0.1"
 LONGEST = 8_192  # characters of an address
 TOO_LONG = f"the address is longer than {LONGEST:,} characters: shorten the text"
 SECONDS = 30  # without a byte, after which a connection is closed
-Answer = Callable[[Any], str | dict]  # parameters of an address -> an HTML page, or what becomes JSON
+Answer = Callable[[Any], str | dict]  # parameters of an address -> an HTML page, or a value to send as JSON
 
 logger = logging.getLogger(__name__)
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 # Notebooks on this machine may show the page.
 FRAMES = "; frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
-# The pages' own files, and nothing else. An answer is a page of its own that reaches nothing around it.
+# A page may load only files of this server. An answer is a separate page that cannot reach the page around it.
 PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'"
     f"{FRAMES}"
@@ -84,14 +84,14 @@ class LocalServer(ThreadingTCPServer):
         """Begin to serve.
 
         Args:
-            pages: The path of each page or file that stands ready, with its text, and of each answer, with its function.
+            pages: The path of each page or file -> its text; and the path of each answer -> the function that computes it.
             host: The address to listen to; a warning says if other machines can reach it.
             port: Its port; 0 means any free one.
 
         Raises:
-            LalkitError: The port is in use or no port, or there is no such address.
+            LalkitError: The port is in use or is not a port number, or there is no such address.
         """
-        host = host or "0.0.0.0"  # which is what an empty name means to sockets
+        host = host or "0.0.0.0"  # sockets read an empty name in this way
         port = whole_number("--port", port, 0, 65_535)
         try:
             self.address_family, *_, place = getaddrinfo(host, port, type=SOCK_STREAM)[0]
@@ -123,7 +123,7 @@ class LocalServer(ThreadingTCPServer):
         self.server_close()
 
     def handle_error(self, request, client_address) -> None:
-        """Say nothing: the browser closed the connection before its answer came."""
+        """Print nothing: the browser closed the connection before its answer came."""
 
     def _repr_html_(self) -> str:
         style = f"width: 100%; height: {self.height}px; border: 1px solid {svg.LINE}"
@@ -167,20 +167,20 @@ class Handler(BaseHTTPRequestHandler):
         return self._send(200, text, kind)
 
     def _compute(self, page: Answer, arguments: Any) -> str | dict:
-        """Return the answer. Raises CancelledError if nobody waits for it any more."""
+        """Return the answer. Raises CancelledError if the browser has closed the connection."""
         ready, *_ = select.select([self.connection], [], [], 0)
         if ready and not self.connection.recv(1, MSG_PEEK):
             raise CancelledError
         return page(arguments)
 
     def _is_ours(self) -> bool:
-        """Return whether our own page asks, or nobody's: a person who typed the address, or a program."""
+        """Return whether the request comes from our own page, or from no page: from a typed address, or from a program."""
         origin, site = (self.headers.get(name) for name in ("Origin", "Sec-Fetch-Site"))
         own = origin is None or origin.partition("://")[2] == self.headers.get("Host")
         return own and site in (None, "same-origin", "none")
 
     def _is_known(self) -> bool:
-        """Return whether the request names one host, and one that cannot be made to point elsewhere."""
+        """Return whether the request names one host: an IP address, localhost, or the server's own (no "DNS rebinding")."""
         name, *others = self.headers.get_all("Host", [""])
         name = re.sub(r":\d+$", "", name).strip("[]").lower()
         with suppress(ValueError):
@@ -188,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
         return name in ("localhost", self.server.host.lower()) and not others
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse the request, for one of our reasons or for one that Python's server found."""
+        """Refuse the request, for one of our reasons or for a reason of Python's server."""
         self.request_version = "HTTP/1.0"  # the request may have none that can be read
         problem = TOO_LONG if code == 414 else "the request is not understood"
         self._send(code, message or problem, "text/plain")
@@ -209,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class TypedSentences:
-    """Parse typed sentences, each as the parameters of an address ask.
+    """Parse typed sentences, each with the parameters of an address.
 
     Heads that are switched off for one answer are switched off in its thread alone: see `lalkit.network.encoder.Change`.
     """
@@ -222,9 +222,9 @@ class TypedSentences:
         self.parser = parser
 
     def trees(self, arguments: Mapping[str, Sequence[str]]) -> dict:
-        """Return the sentences, the best structures, the probabilities of the tree that is shown, and what changes cost.
+        """Return the sentences, the best structures, the probabilities of the shown tree, and the price of the constraints.
 
-        The page that explores the tree is made, too: it is asked for next.
+        It also makes the page that explores the tree, because the browser requests it next.
         """
         with self._parsed(arguments) as (usual, results, number, parts):
             shown, changed = results[number], None
@@ -242,7 +242,7 @@ class TypedSentences:
             }
 
     def page(self, arguments: Mapping[str, Sequence[str]]) -> str:
-        """Return the page that explores the tree. If heads are switched off, the usual tree stands before it."""
+        """Return the page that explores the tree. If heads are switched off, its first pane has the tree with all heads."""
         if self.ready and self.ready[0] == arguments:
             return self.ready[1]
         with self._parsed(arguments) as (usual, results, number, _):
@@ -254,7 +254,7 @@ class TypedSentences:
 
     @contextmanager
     def _parsed(self, arguments: Mapping[str, Sequence[str]]) -> Iterator[tuple[Any, list, int, list[str]]]:
-        """Give the usual parse if heads are switched off, the best trees, the place of the one to show, and the sentences.
+        """Yield the usual parse (None if no head is off), the best trees, the index of the tree to show, and the sentences.
 
         Raises ParameterError for a parameter that is unknown, too long or wrong.
         """
@@ -269,7 +269,7 @@ class TypedSentences:
         parts = parts or [values["text"]]
         text: Any = parts[whole_number("sentence", _number(values["sentence"]), 1, len(parts)) - 1]
         sentence = read_line(text, form)
-        if sentence is not None and len(sentence) > PAGE_WORDS:  # nobody would wait so long
+        if sentence is not None and len(sentence) > PAGE_WORDS:  # a longer one would take too long
             raise ParameterError(f"the sentence has {len(sentence)} words", remedy=f"Give at most {PAGE_WORDS} words.")
         text = read_sentence(text, form, 1, self.parser.reader.hyphens) if form == "raw" else text
         lists = {name: list(filter(None, BETWEEN.split(values[name]))) for name in ("require", "forbid")}

@@ -23,7 +23,7 @@ from lalkit.treebank.text import is_chinese
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# From the colour-blind-safe palette of Okabe and Ito (2008). Whatever a colour says, a weight or a shape says too.
+# From the colour-blind-safe palette of Okabe and Ito (2008). Where a colour has a meaning, a weight or a shape has it, too.
 BLACK, GREY, BLUE, VERMILION = "#000000", "#595959", "#0072B2", "#B34700"
 LINE = "#8C8C8C"
 LONGEST = 32  # a longer word is cut to this many characters; its tooltip has all of it
@@ -108,7 +108,7 @@ def shorten(word: str) -> str:
 
 
 def text_width(string: str, size: float) -> float:
-    """Estimate the width of a text in pixels, in a sans-serif font. The estimate is rather too large than too small."""
+    """Estimate the width of a text in pixels, in a sans-serif font. The estimate is too large more often than too small."""
     return size * sum(map(_em, string))
 
 
@@ -148,7 +148,7 @@ def use_fonts(words: Iterable[str] = ()) -> None:
 
 
 def redraw(drawing: str, form: str = "png") -> bytes:
-    """Return an SVG of `draw_tree`, `draw_arcs` or `draw_joint` as a PNG (three pixels for each of its own) or as a PDF."""
+    """Return an SVG of `draw_tree`, `draw_arcs` or `draw_joint` as the bytes of a "pdf", or of a "png" of 3 times its size."""
     picture = io.BytesIO()
     as_figure(drawing).savefig(picture, format=form, dpi=3 * INCH)
     return picture.getvalue()

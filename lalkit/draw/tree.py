@@ -186,7 +186,7 @@ def walk(root: Placed) -> Iterator[Placed]:
 
 
 def read_arcs(sentence: Sentence) -> list[Arc]:
-    """Return the arcs with levels and offsets, short ones first and the root's last. A missing label is ''."""
+    """Return the arcs with levels and offsets, short ones first. The last is the root's. Raises TreebankError without heads."""
     if sentence.heads is None:
         remedy = "Draw its tree, or parse it with a parser that gives dependencies."
         raise TreebankError("this sentence has no dependencies to draw", where=sentence.id, remedy=remedy)

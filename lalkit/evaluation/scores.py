@@ -1,9 +1,9 @@
 """Score predicted sentences: EVALB brackets, UAS and LAS over a corpus, and tables by sentence, by length and by label.
 
-`Comparison` is a table of what differs between two parses.
+`Comparison` is a table of the differences between two parses.
 
-UAS (unlabelled attachment score) is the share of words with the right head; LAS (labelled) asks for head and arc label. Scores
-depend on these conventions:
+UAS (unlabelled attachment score) is the share of words with the right head; LAS (labelled) is the share with the right head and
+arc label. Scores depend on these conventions:
 
 * Brackets and tags follow the C program, see `lalkit.evaluation.evalb`. A sentence without a parse, or with other words than
   gold, is left out of precision, recall, F1, exact match and tag accuracy; `skipped` counts such sentences.
@@ -152,7 +152,7 @@ class Evaluation:
 
 
 def _percent_right(counts: pd.DataFrame, right: str, arcs: str = "arcs") -> float | None:
-    """Return the percentage over the sentences for which the arcs are counted; None if they are for no sentence."""
+    """Return the percentage over the sentences for which both columns have a count; None if there is no such sentence."""
     known = counts[[right, arcs]].dropna()
     return percent(int(known[right].sum()), int(known[arcs].sum())) if len(known) else None
 
@@ -181,7 +181,7 @@ def evaluate(
 
     Returns:
         The scores. A layer is scored if some gold sentence and some prediction have it, tags only if all have them. Predictions
-        that are all None count as having every layer, and score 0. A label or tag that gold does not know is wrong, no error.
+        that are all None count as having every layer, and score 0. A label or tag that is not in gold counts as wrong.
 
     Raises:
         LalkitError: there are more or fewer predictions than gold sentences.
@@ -227,7 +227,7 @@ def evaluate(
 def other_arc_labels(
     gold: Iterable[Sentence], predicted: Iterable[Sentence | None], known: Collection[str] | None = None
 ) -> str:
-    """Return one line that says why arcs cannot be compared, if the labels of both sides follow other conventions; "" if not.
+    """Return one line that says why arcs cannot be compared if the labels of the two sides follow different conventions, or "".
 
     known: all arc labels that the parser knows; None: those of the predictions.
     """
@@ -284,8 +284,8 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
     All words count as in the shared task of CoNLL 2018 (Zeman et al. 2018; its evaluation script, with the words given): labels
     are compared without subtypes, and punctuation counts. Without punctuation: without the words that gold calls `punct`.
 
-    Returns: words (which), arcs, uas, las; upos, the share of these words with the right universal part of speech, if gold and
-        all predictions have it. In percent. No rows if gold has other labels, or the predictions have none.
+    Returns: words (which words count), arcs (their number); in percent uas, las, and upos (words with the right universal part
+        of speech, if gold and all predictions have it). No rows if gold has other labels, or the predictions have none.
     """
     if not is_universal(_arc_labels(gold)) or not any(parse and parse.arc_labels for parse in predicted):
         return pd.DataFrame()
@@ -304,7 +304,7 @@ def universal_scores(gold: Sequence[Sentence], predicted: Sequence[Sentence | No
 
 
 def _by_conventions(sentence: Sentence) -> Sentence:
-    """Return the dependencies as UD scores them: labels without subtypes, and the tag '.' for what the arcs call punctuation."""
+    """Return the dependencies as UD scores them: labels without subtypes, and the tag '.' for words with the label punct."""
     labels = tuple(without_subtype(label) for label in sentence.arc_labels or ("_",) * len(sentence))
     tags = tuple("." if label == "punct" else "_" for label in labels)
     return dataclasses.replace(sentence, tags=tags, constituents=None, arc_labels=labels if sentence.heads else None)
@@ -370,7 +370,7 @@ def by_label(
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Two parses of each of some sentences. A notebook displays the table."""
+    """Two parses of each sentence. A notebook displays the table. Raises LalkitError for different sentences, or none."""
 
     first: tuple[Sentence, ...]
     second: tuple[Sentence, ...]

@@ -33,8 +33,8 @@ COUNTS = {
 class Difference:
     """Hold the result of a test of two sides.
 
-    difference: first minus second; p: two-sided; low to high: the 95 % interval of the difference; equal_p: of the equivalence
-    test. What a test does not give is nan.
+    difference: first minus second; p: two-sided; low to high: the 95 % interval of the difference; equal_p: the p of the
+    equivalence test. A value that a test does not give is nan.
     """
 
     difference: float
@@ -56,12 +56,12 @@ def welch(first: ArrayLike, second: ArrayLike, margin: float) -> Difference:
     difference = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2:
         return Difference(difference, np.nan)
-    # All runs of a system are equal, so that there is no spread to measure the difference by.
+    # All runs of each system are equal, so there is no spread with which to compare the difference.
     if a.std() == b.std() == 0:
         p, equal_p = float(difference == 0), float(abs(difference) >= margin)
         return Difference(difference, p, difference, difference, equal_p)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the runs of one system are equal, which is no error
+        warnings.simplefilter("ignore", RuntimeWarning)  # the runs of one system may be equal, which is not an error
         test = scipy.stats.ttest_ind(a, b, equal_var=False)
         interval = test.confidence_interval(0.95)
         above = scipy.stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
@@ -77,7 +77,7 @@ def mean_of_runs(values: ArrayLike) -> tuple[float, float, float]:
 
 
 def split_tests(scores: ArrayLike) -> list[float]:
-    """Return the p of every split of one system's runs into two groups: tests of a difference that is not there.
+    """Return the p of every split of one system's runs into two groups, whose true difference is 0.
 
     At a level of 5 %, 5 % of such tests should be significant. With four runs or more, each group has at least two of them, and
     the test is Welch's. Of three runs, each one is tested against the other two, whose spread counts for it as well: Student's t
@@ -128,8 +128,8 @@ def f1_test(first: ArrayLike, second: ArrayLike, rounds: int = 10_000, seed: int
 def score_test(first: Sequence[pd.DataFrame], second: Sequence[pd.DataFrame], score: str) -> Difference:
     """Test one parser against one parser over sentences by one of the scores in `COUNTS`, see `f1_test`.
 
-    first, second: the tables of sentences of every run. The counts of a sentence are added up over the runs of a side, so a small
-    p speaks of these trained parsers, and not of other seeds.
+    first, second: the tables of sentences of every run. The counts of a sentence are added up over the runs of a side, so a
+    small p is about these trained parsers, and not about other seeds.
     """
     sides = (sum(table[COUNTS[score]].fillna(0).to_numpy(float) for table in tables) for tables in (first, second))
     return f1_test(*sides)
@@ -168,7 +168,7 @@ def mean_interval(values: ArrayLike, per: ArrayLike | None = None) -> tuple[floa
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """Correct p-values for their number (Holm 1979), so that the chance of any false alarm is that of a single test."""
+    """Correct p values [N] for their number (Holm 1979): the chance of any false alarm is then at most that of one test."""
     p = np.asarray(p, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
@@ -177,6 +177,6 @@ def holm(p: ArrayLike) -> np.ndarray:
 
 
 def f1_of_sums(counts: np.ndarray) -> np.ndarray:
-    """Return percent, from sums [..., 3]; 0 where there is nothing to count."""
+    """Return F1 in percent from sums [..., 3] of (matched, gold, predicted); 0 where there are no brackets."""
     matched, gold, predicted = np.moveaxis(counts, -1, 0)
     return 200 * matched / np.maximum(gold + predicted, 1e-12)

@@ -35,7 +35,7 @@ def layer_of(config: ModelConfig) -> type[Explainer] | None:
 
 
 def explainer(model: Model) -> Explainer:
-    """Return what explains a model's label attention. Raises ModelError for a model without label attention."""
+    """Return the `Explainer` of a model's label attention. Raises ModelError for a model without label attention."""
     layer = layer_of(model.config.model)
     if layer is None:
         remedy = "Use a parser with label attention, such as en-news or en-news-span."

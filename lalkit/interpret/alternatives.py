@@ -1,4 +1,4 @@
-"""Ask for more than the best joint tree of a sentence: how probable it is, which trees come next, which ones obey constraints.
+"""Compute more than the best joint tree of a sentence: its probability, the next best trees, and trees that obey constraints.
 
 The distribution over joint trees is that of `lalkit.chart.sums`: p(tree) is proportional to exp(score / temperature).
 Under constraints it is the distribution over the trees that obey them.
@@ -34,10 +34,10 @@ Differ = Literal["structure", "any"]  # how alternatives differ: see `Readings.a
 
 
 class Price(NamedTuple):
-    """What constraints cost.
+    """The cost of constraints.
 
-    score: how much lower than the best tree the best tree that obeys scores. log_probability: the logarithm of the probability
-    that a tree obeys, and of the required tags. Both are 0 without constraints.
+    score: the score of the best tree minus that of the best tree that obeys. log_probability: the logarithm of the probability
+    that a tree and the tags obey. Both are 0 without constraints.
     """
 
     score: float
@@ -93,14 +93,14 @@ class Readings:
         """Score the sentence again: alone, it has the same scores as in any batch.
 
         Args:
-            model: It must score constituents and arcs. With two temperatures, the tree with the best score need not be the most
-                probable one.
+            model: The parser. With two temperatures, the tree with the best score need not be the most probable one.
             sentence: Its words count, and its tags if the network reads given tags.
-            constraints: What the trees must have, and must not have.
+            constraints: Items that the trees must have, and items that they must not have.
 
         Raises:
-            ParameterError: The constraints contradict each other, or the sentence does not have these words.
-            LalkitError: The parser does not have the layer of a constraint, or reads the tags that constraints are to choose.
+            ParameterError: A constraint names a word, label or tag that is unknown, needs a layer that the parser does not
+                have, or is on tags that the parser reads. (Constraints that no tree obeys are an error of `trees`.)
+            TooLongError: The charts would not fit into memory.
         """
         self.task, vocab, lam = model.config.model.task, model.vocab, model.lam
         lacking = {"dependencies": SpanItem, "constituents": ArcItem}.get(self.task, ())
@@ -118,7 +118,7 @@ class Readings:
         self.tag_log_probability = self._choose_tags()
 
     def _choose_tags(self) -> float:
-        """Forbid tags in the network's output. Return the logarithm of the probability of what is left."""
+        """Forbid tags in the network's output. Return the logarithm of the probability of the tags that are left."""
         output, vocab = self.scored.output, self.model.vocab
         scores = output.tag_scores.clone()
         for item, wanted in self.constraints.wanted:
@@ -156,7 +156,7 @@ class Readings:
         return self.trees(1)[0]
 
     def trees(self, k: int) -> list[JointTree]:
-        """Return the k best trees that obey. Without constraints, the decoder's is the first, also of equal ones.
+        """Return the k best trees that obey. Without constraints, the decoder's tree is the first of trees with equal scores.
 
         Raises ParameterError if no tree obeys.
         """
@@ -185,13 +185,13 @@ class Readings:
         return tree_score(self.free, tree.spans, tree.heads)
 
     def with_confidence(self, prediction: Prediction) -> Prediction:
-        """Add to a tree the probabilities of its parts. They are among all trees, also those that break the constraints."""
+        """Add the probabilities of its parts to a parse. They are among all trees, also trees that break the constraints."""
         tree = tree_of(prediction, self.model.vocab)
         (same,) = self.model.predictions(self.scored, [tree], probabilities=True)
         return replace(prediction, confidence=same.confidence)
 
     def readings(self, trees: Sequence[JointTree]) -> list[Reading]:
-        """Return trees with their probabilities, and with what differs from the best tree."""
+        """Return trees with their probabilities and their differences from the best tree."""
         best, *predictions = (self.prediction(tree) for tree in (self.best, *trees))
         divided = self.scores.divided(self.model.temperature)
         logs = [min(0.0, tree_score(divided, tree.spans, tree.heads) - self.log_partition) for tree in trees]
@@ -199,18 +199,18 @@ class Readings:
         return [Reading(p, log, has - first, first - has) for p, log, has in zip(predictions, logs, items)]
 
     def alternatives(self, k: int, differ: Differ = "structure") -> list[Reading]:
-        """Return k alternatives that differ in a certain way; fewer if there are fewer. The best tree is the first.
+        """Return k readings, the best tree first, that differ from each other in a certain way; fewer if there are fewer.
 
         Args:
             k: How many.
             differ: "structure": at least one word that is not punctuation has another head word. Each is the best tree of its
                 structure. Its probability is the exact sum over all trees with these arcs, whatever their labels and
                 constituents. After the best tree they stand in the order of this probability; the 20 (or 2 k) structures with
-                the best trees are compared. "any": all trees. Of trees that differ in groups (<H>) alone, which nobody sees,
-                there is the best one.
+                the best trees are compared. "any": all trees. Trees that differ only in groups (<H>), which are not shown,
+                count as one: the best of them.
 
         Raises:
-            ParameterError: k is below 1 or above 10,000, there is no such way to differ, or no tree obeys the constraints.
+            ParameterError: k is below 1 or above 10,000, `differ` has another value, or no tree obeys the constraints.
         """
         k, best = whole_number("the number of trees", k, 1, MOST_TREES), self.best
         if differ == "any" or self.task == "constituents":
@@ -267,7 +267,7 @@ class Readings:
 
 
 def _distinct(trees: Callable[[int], list[JointTree]], k: int) -> list[JointTree]:
-    """Return the first k trees, or fewer if there are fewer, of which no two differ in groups alone. trees: the best ones."""
+    """Return the first k trees of which no two differ only in groups, or fewer. trees: a function k -> the k best trees."""
     asked, seen = k, {}
     while len(seen) < k:
         found = trees(asked)

@@ -120,15 +120,15 @@ def top_heads(contributions: Contributions, norm: str, label: str) -> list[int]:
 def missed(
     contributions: Contributions, norm: str, among: Literal["relabelled", "missed"] = "relabelled"
 ) -> pd.DataFrame:
-    """Count, for each label, the gold spans that the parse gives another label although a top head of their own label leads them.
+    """Count, for each label, the gold spans with another label in the parse although a top head of their label leads them.
 
-    The paper counts 36 of 53 for NP and 141 of 193 for S: spans that its parser predicted with another label.
+    The paper counts 36 of 53 for NP and 141 of 193 for S, predicted with another label. Raises LalkitError without gold spans.
 
     Args: contributions: `parser.explain(treebank, gold=True).heads()`. among: the gold spans to count: "relabelled", those over
         whose words the parse has another label, as in the paper; "missed", all that are not in the parse.
-    Returns: label, norm, among, heads (the top heads of the parsed spans), gold (gold spans), missed (those of them that are
-        counted), still (those of the missed that a top head leads), percent, by_chance (percent of all parsed spans, with any
-        label, that one of these heads leads).
+    Returns: label, norm, among, heads (the top heads of the parsed spans), gold (gold spans), missed (the counted ones among
+        them), still (the missed spans that a top head leads), percent, by_chance (percent of all parsed spans, with any label,
+        that one of these heads leads).
     """
     spans = contributions.spans
     if spans["gold"].isna().any():
@@ -153,7 +153,7 @@ def missed(
 def trace(explanation: Explanation, norm: str, sentence: int, span: Span, count: int) -> pd.DataFrame:
     """Return the label heads that contribute most to one span.
 
-    Args: explanation: of sentences with gold trees, which have the root and the tags, as in the paper's example.
+    Args: explanation: of sentences with gold trees. norm: see `NORMS`. sentence: its place. span: of it. count: of the heads.
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
     Raises: LalkitError for a span that is not explained, and for gold trees without dependencies.

@@ -30,8 +30,8 @@ PARTS = [
     ("constant", "rest", "a constant"),
 ]
 HEAD, NO_HEAD, WORD, FIRST, LAST, BOUNDARY, CONSTANT = range(len(PARTS))
-LEFT_OUT = ""  # the role of a span that is not asked for
-FIRST_LABEL = 2  # of constituents: before it stand the empty label and <H>
+LEFT_OUT = ""  # the role of a span that `Explanation.of` leaves out
+FIRST_LABEL = 2  # the first label of constituents, after the empty label and <H>
 NUMBERS = ("value", "effect", "then_score", "raw", "attention", "evidence")  # the columns of numbers
 
 
@@ -76,8 +76,8 @@ class Parts(NamedTuple):
 class Explained:
     """One sentence: its spans with their roles and scores [m], and their parts.
 
-    sums: [m, H], what each head passes on to each span. attention: [H, n + 2], over START, the words and STOP, if a head has one
-    attention for the whole sentence.
+    sums: [m, H], the sum that each head passes on to each span. attention: [H, n + 2], over START, the words and STOP, if a
+    head has one attention for the whole sentence.
     """
 
     prediction: Prediction
@@ -103,7 +103,7 @@ class Explained:
         return np.where(np.isin(self.parts.part, [WORD, FIRST, LAST]), self.parts.number, 0)
 
     def constituents(self) -> list[Span]:
-        """Return the constituents of the parse; of one label, if others are left out."""
+        """Return the constituents of the parse; after `Explanation.of`, only those of its label."""
         return [span for span, role in zip(self.spans, self.roles) if role == "parse"]
 
     def second(self, place: int) -> int | None:
@@ -116,7 +116,7 @@ class Explained:
         return self.parts.where(slice(*np.searchsorted(self.parts.span, [place, place + 1])))
 
     def difference(self, place: int, label: str) -> np.ndarray:
-        """Return the values of the parts of a span, less those of another label over the same words."""
+        """Return the values of the parts of a span minus the values for another label over the same words."""
         return self.of(place).value - self.of(self.places[(*self.spans[place][:2], label)]).value
 
     def names(self, parts: Parts) -> list[str]:
@@ -138,7 +138,7 @@ class Explanation:
     given: Sequence[Sentence | None]  # as they were given, perhaps with gold trees
     labels: Sequence[str]  # of the parser
     head_labels: Sequence[str]  # the labels of heads 0, 1, ...; empty if the heads have no fixed labels
-    mean: np.ndarray | None = None  # [H], of what each head passes on, over all spans of the sentences
+    mean: np.ndarray | None = None  # [H], of the sums that each head passes on, over all spans of the sentences
     against: str | None = None  # the label with which all constituents are compared
     profile: dict | None = None  # how often each head leads each label in a corpus
 
@@ -218,8 +218,8 @@ class Explanation:
         >>> parser.explain("It rained.").heads().exact.shape
         (3, 64)
 
-        With label attention inside the span it is the sum that the head passes on, above its mean over all spans of the
-        sentences (or above `mean`, [H]). Only the sum of the own label's head is in a score.
+        With label attention inside the span, a contribution is the sum that the head passes on minus its mean over all spans of
+        the sentences (or minus `mean`, [H]). Only the sum of the head of the constituent's own label is in a score.
         """
         rows, raw, effects = [], [], []
         for number, one in enumerate(self.sentences):
@@ -281,7 +281,7 @@ class Explanation:
         return with_words(pd.DataFrame(rows, columns=columns), self.parses, self.given)
 
     def text(self, top: int = 3) -> str:
-        """Say in words where the score of each constituent comes from. top: how many parts to name.
+        """Describe the score of each constituent in words. top: how many parts to name. Raises LalkitError without any.
 
         >>> parser.explain("It rained.").text(top=1).count("Most from")
         3
@@ -314,7 +314,7 @@ class Explanation:
 
 
 def paragraph(explanation: Explanation, one: Explained, place: int, top: int) -> str:
-    """Explain one constituent. "" for one that has the label `against`."""
+    """Return the text about one constituent; "" if it has the label `against`."""
     (start, end, label), score = one.spans[place], one.scores[place]
     if label == explanation.against:
         return ""
@@ -331,7 +331,7 @@ def paragraph(explanation: Explanation, one: Explained, place: int, top: int) ->
 
 
 def reasons(explanation: Explanation, one: Explained, place: int, top: int) -> str:
-    """Give the sum of all heads or words, the largest ones and the rest, and the label that comes first without the largest."""
+    """Name the sum of all heads or words, the largest ones and the rest, and the label that wins without the largest one."""
     parts, label = one.of(place), one.spans[place][2]
     ranked = np.isin(parts.part, [HEAD, WORD])
     order = np.flatnonzero(ranked)[np.argsort(-abs(parts.value[ranked]), kind="stable")]
@@ -390,7 +390,7 @@ TITLES = {"heads": "Which label heads made this?", "terms": "Which words made th
 
 
 def page(explanation: Explanation, model: str, title: str | None = None) -> dict:
-    """Return the data of the page to explore, of sentences with both layers. `lalkit.draw.explorer` says what the data mean.
+    """Return the data of the page to explore, of sentences with both layers. `lalkit.draw.explorer` describes the data.
 
     model: the name of the parser. title: None: the question that the page answers. Raises LalkitError if there is no sentence,
     and if a parse has no dependencies.
@@ -440,7 +440,7 @@ def _span(one: Explained, place: int, against: str | None, labels: Sequence[str]
 
 
 def _reading(one: Explained, place: int) -> dict:
-    """Return the parts of one label's score: those of words, and the rest."""
+    """Return the parts of one label's score: the parts of words, and the rest."""
     parts = one.of(place)
     words, rest = parts.where(parts.part == WORD), parts.where(parts.part != WORD)
     reading = {"label": one.spans[place][2], "score": _rounded(one.scores[[place]])[0]}

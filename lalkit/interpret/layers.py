@@ -1,4 +1,4 @@
-"""Ask a layer of label attention what it contributed to a parse: one interface for every such layer.
+"""Measure how a layer of label attention contributed to a parse: one interface for every such layer.
 
 `paper_layer` and `span_layer` implement `Explainer`. Their mathematics differ, but explanations, pages, probes, controls
 and comparisons use both of them in the same way. A third layer needs one file with one more implementation, and its name in
@@ -33,7 +33,7 @@ Hooks = dict[str, Callable]  # the name of a layer's hook point -> the function 
 
 
 class Explainer(ABC):
-    """Answer for one trained parser how its label heads contribute to the scores of spans.
+    """Compute for one trained parser how its label heads contribute to the scores of spans.
 
     A layer sets these attributes. removed, passed: the hook points where a head can be set to zero, and to its mean. mixed:
     whether the part of one head in the score of a span cannot be separated.
@@ -81,7 +81,7 @@ class Explainer(ABC):
         """Parse sentences, in order, and split the scores of their constituents; the same alone and in any batch.
 
         Args:
-            sentences: What is parsed.
+            sentences: The sentences to parse.
             gold: Also explain the constituents of the gold trees.
             against: Also explain each constituent under this label.
             options: Those of `lalkit.network.model.Model.predict`.
@@ -109,11 +109,11 @@ class Explainer(ABC):
         return Explanation(explained, sentences, self.model.vocab.labels, self.head_labels, mean, against)
 
     def total(self, scored: Scored) -> Any:
-        """Return what `mean_of` needs of a batch: only for heads with fixed labels."""
+        """Return the data of a batch that `mean_of` needs: only for heads with fixed labels."""
         return None
 
     def mean_of(self, totals: Sequence) -> Tensor:
-        """Return the mean of what each head passes on, over all spans of batches."""
+        """Return the mean [H] of the sums that each head passes on, over all spans of batches."""
         raise NotImplementedError
 
     @torch.inference_mode()
@@ -149,7 +149,7 @@ class Explainer(ABC):
         """Split the scores of spans of sentence b, which has n words.
 
         spans: start, end and label; 0 for a label that the parser does not know, whose values are nan.
-        Returns: the parts; and what each head passes on to each span, [m, H].
+        Returns: the parts; and the sum that each head passes on to each span, [m, H].
         """
 
     def check_contexts(self) -> None:
@@ -163,8 +163,8 @@ class Explainer(ABC):
     def view(self, sentences: Sentences, spans: Spans | None = None, examples: Sequence[int] = ()) -> AttentionView:
         """Return the attention in the form that the probes of `lalkit.probes` use. Give some tens of sentences at a time.
 
-        The decisions that the probes watch are the labels of spans, out of all labels and the empty one. The score of a unit
-        counts (label is as given, 1).
+        The decisions that the probes observe are the labels of spans, out of all labels and the empty one. The score of a unit
+        counts (1 if the label is the given one, 1).
 
         Args: spans: the spans of each sentence (None: those of the parse). examples: the numbers of the sentences in their data.
         """

@@ -15,12 +15,12 @@ The span scorer is Linear, LN, ReLU, Linear (eq. 6), and its first step adds up 
 So removing head h is one subtraction after that step. Each head makes its own slice only; a head has no influence on the slices
 of other heads. A feed-forward after the label attention mixes the slices. Then there are no contributions, but the contexts of
 the heads can still be changed: all controls are defined. A head has one context c_h for a whole sentence, and R P c_h would
-cancel in a difference of fenceposts: the attention of a head acts on a span through the norm alone. So controls ask how much it
-does.
+cancel in a difference of fenceposts: the attention of a head acts on a span through the norm alone. The controls measure how
+strong this effect is.
 
 The probes see the layer as an `AttentionView`: an example is a sentence, and each head has one query for it. y_h[t] = LN(R (x_t +
 P c_h)), so other weights give other contexts c_h. The view computes the outputs, the fenceposts and the scores again from the
-same x. It computes only once all that comes before the label attention.
+same x. Everything before the label attention is computed only once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PaperLayer(Explainer):
     """The paper's layer: each head has one attention for the whole sentence.
 
     The head of a label is the head that most often contributes most to the label's gold spans (exact effects). It is chosen on
-    the sentences on which it is then judged. This favours the layer.
+    the same sentences on which it is then measured. This favours the layer.
     """
 
     removed, passed = "output", "contexts"
@@ -179,7 +179,7 @@ class PaperLayer(Explainer):
         return torch.cat(seen).cpu().double().mean(0).to(seen[0])  # mps has no float64
 
     def controls(self, mean: Tensor) -> dict[str, dict]:
-        """The heads' outputs can be shuffled only if each head has its own slice of the output (combine=concat)."""
+        """Return the controls by name. The control `shuffled heads` needs a slice for each head (combine=concat)."""
         self.check_contexts()
         order = self.order(mean)
 
@@ -235,7 +235,7 @@ def without_heads(
 
 @torch.no_grad()
 def parts_of(scorer: SpanScorer, slices: Float[Tensor, "m h d"], label: Int[Tensor, "m"]) -> Float[Tensor, "m parts"]:
-    """Split the score of each span for a label into a part of each head and, the last, a part that no head makes.
+    """Split the score of each span for a label into a part of each head and a last part that belongs to no head.
 
     The parts add up to the score: the division of the layer norm and the choice of the ReLU stay as they are for the whole
     span, and then the score is a sum over slices. slices: the span vectors, f_j - f_i.

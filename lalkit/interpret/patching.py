@@ -43,7 +43,7 @@ def hooks(model: Model) -> pd.DataFrame:
 def patched(
     model: Model, points: Mapping[str, Any], words: Any = None, heads: Heads | None = None, value: Any = None
 ) -> Change:
-    """Return the `with` block in which values at hook points are changed. value: what `with ... as` gives."""
+    """Return the `with` block in which values at hook points are changed. value: the value that `with ... as` assigns."""
     known = model.network.hook_points()
     if unknown := [name for name in points if name not in known]:
         raise ParameterError(f"there is no hook point {unknown[0]!r}{_missing(model, unknown[0])}", remedy=LISTED)
@@ -173,7 +173,7 @@ def vectors_of_layer(model: Model, sentences: list[Sentence], layer: str, progre
 def vectors(
     model: Model, sentences: list[Sentence], at: str, batch_words: int | None = None, progress: bool = False
 ) -> Vectors:
-    """Return the vectors of the network at many places, and a table that says what each of them stands for."""
+    """Return vectors of the network, and a table that describes the vector of each row: see `Parser.vectors`."""
     import pandas as pd
 
     from lalkit.interpret import explainer, tables

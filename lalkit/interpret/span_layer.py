@@ -38,8 +38,8 @@ STRIDE = 1_000_000  # The number of a span is the number of its sentence * STRID
 class SpanLayer(Explainer):
     """Label attention inside the span: there is one head for each label, and it attends to the words of the span.
 
-    The contribution of a head to a span is its sum A above the mean of A, also for spans with another label. So a head that
-    contributes where it should not is seen.
+    The contribution of a head to a span is its sum A minus the mean of A, also for spans with another label. So one can see
+    whether a head contributes to the wrong spans.
     """
 
     removed = passed = "evidence"
@@ -78,7 +78,7 @@ class SpanLayer(Explainer):
             raise ModelError("its spans are not scored by words inside them", remedy=remedy)
 
     def split(self, output: ParserOutput, b: int, n: int, spans: Int[Tensor, "m 3"]) -> tuple[Parts, np.ndarray]:
-        """Split scores into the terms of words, and those of the boundaries."""
+        """Split scores into the terms of words and the terms of boundaries."""
         places, which = torch.unique(spans[:, :2], dim=0, return_inverse=True)
         sentence = torch.full_like(places[:, 0], b)
         attention, evidence, boundary, inside = self._inside(output.span_parts, sentence, *places.T)
@@ -106,7 +106,7 @@ class SpanLayer(Explainer):
         return Parts.flat(part, torch.cat([of_words, numbers], 1), there, columns), sums[which].cpu().numpy()
 
     def _inside(self, parts: Sequence[Tensor], b: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, ...]:
-        """Look into S spans (sentence b, start, end) of at most T words, for H heads.
+        """Compute the parts of the scores of S spans (sentence b, start, end) of at most T words, for H heads.
 
         Returns: attention and evidence of the words [S, H, T], 0 beyond the span; the scores of boundaries [S, H]; which places
             are words of the span [S, T].

@@ -1,4 +1,4 @@
-"""Hold what label heads contribute to spans, and count which head leads which label (Mrini et al. 2020, section 4.5, figure 8).
+"""Hold contributions of label heads to spans; count which head leads which label (Mrini et al. 2020, section 4.5, figure 8).
 
 A head *leads* a span if its contribution to the span is the greatest of all heads. A large share alone proves nothing: a head
 that leads most of *all* spans also leads most NPs. So every share stands beside the head's share among all spans; their
@@ -53,7 +53,7 @@ NORMS = {
 Given = Sequence[Sentence | None]
 ROUNDS = 1000
 INTERVAL = (2.5, 97.5)  # percent
-LEAST = 20  # A label with fewer spans stands in a table only if it is named.
+LEAST = 20  # A label with fewer spans is in a table only if the user names it.
 PLACE = ["sentence", "start", "end"]
 FIRST = "sentence id length start end label depth text head_word tag arc_label gold".split()
 
@@ -275,7 +275,7 @@ def with_words(table: pd.DataFrame, sentences: Sequence[Sentence], given: Given 
 
 
 def words(sentences: Sequence[Sentence]) -> pd.DataFrame:
-    """Return a row for each word, with all that a parse says of it.
+    """Return a row for each word, with its layers in the parse.
 
     Returns: sentence, id, length, position (from 1), word, tag, head (the position of its head word, 0 for the root), head_word
         (None for the root), arc_label, depth (the number of larger constituents around it).

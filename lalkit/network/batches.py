@@ -25,7 +25,7 @@ from lalkit.treebank.joint import to_joint
 from lalkit.treebank.text import normalise
 from lalkit.treebank.tree import Sentence
 
-# Words of a batch in parsing. On a CPU: what fits into a core's caches, with little padding. With 500 words, en-news took 5%
+# Words of a batch in parsing. On a CPU: a number that fits into a core's caches, with little padding. With 500, en-news took 5%
 # longer on an AMD EPYC, and 10% in bf16; with 2,000 it took 6% and 3% longer, and on another processor 20%.
 USUAL = {"cpu": 1000}
 MOST = 4000  # on other devices; a GPU holds up to three batches, see `Model.predict` [D]
@@ -133,7 +133,7 @@ class Collator:
         return self.tokenizer(words, add_special_tokens=False)["input_ids"]
 
     def __call__(self, sentences: Sequence[Sentence], gold: bool = False) -> Batch:
-        """gold: add the targets for training. Raises ModelError for a gold label or arc label that the vocabulary lacks."""
+        """Return a batch. gold: with the targets for training; a label that the vocabulary lacks then raises ModelError."""
         lengths = torch.tensor([len(s) for s in sentences])
         n = int(lengths.max())
         tags = pad([[self.vocab.tag_index.get(t, IGNORE) for t in s.tags or ()] for s in sentences], n, IGNORE)
@@ -189,7 +189,7 @@ def subwords_of_words(batch: Batch) -> Bool[Tensor, "t s"]:
 def pad(rows: Sequence[Sequence[int]], width: int | None = None, value: int = PAD, device=None) -> Tensor:
     """Return lists of different lengths as one tensor [rows, width], filled up with `value`.
 
-    width: what is longer is cut off. None: the length of the longest list.
+    width: longer lists are cut off. None: the length of the longest list.
     """
     sizes = np.fromiter(map(len, rows), np.int64, len(rows))
     width = int(sizes.max()) if width is None else width

@@ -101,10 +101,10 @@ def check_numbers(tensors: Mapping[str, Tensor], limit: float, where: str, remed
 def fill(
     module: M, tensors: Mapping[str, Tensor], where: str, remedy: str, expected: Mapping[str, Tensor] | None = None
 ) -> M:
-    """Put tensors from a file into a module, and return it: those of a parser, of an encoder or of another model.
+    """Put tensors from a file into a module (a parser, an encoder or another model), and return it.
 
-    expected: the names, and the shapes; by default those of the module. Raises ModelError if a tensor is missing, unknown or of
-    another shape, or holds numbers that are no weights.
+    expected: the names and shapes; by default those of the module. Raises ModelError if a tensor is missing, unknown or of
+    another shape, or holds numbers that cannot be weights (`check_numbers`).
     """
     expected = expected or module.state_dict()
     others = set(expected) ^ set(tensors)

@@ -37,7 +37,7 @@ MPNET_NAMES = {
 
 
 class Linear(nn.Linear):
-    """A linear map whose weights will be read from a file. Random weights would take time, and random numbers."""
+    """A linear map whose weights will be read from a file. Random weights would take time, and change torch's random state."""
 
     def reset_parameters(self) -> None:
         pass
@@ -94,7 +94,7 @@ class Bert(HookedModule):
     points = {"embeddings": "row sub-word dim"}
 
     def __init__(self, folder: str | Path, weights: bool = True):
-        """weights: read them. False: they are in the parser's own file, which replaces what stands here."""
+        """weights: read them from the folder. False: leave them unset; those of the parser's own file are put here later."""
         super().__init__()
         self.config = config = SimpleNamespace(**read_json(Path(folder) / "config.json", "Give an encoder's folder."))
         if config.hidden_size % config.num_attention_heads:
@@ -143,7 +143,7 @@ class Bert(HookedModule):
         return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states if output_hidden_states else None)
 
     def bias(self, places: Int[Tensor, "s"]) -> Float[Tensor, "h s s"]:
-        """Return what MPNet adds to the logits of query i and key j: a learned number for j - i and the head, one for all layers.
+        """Return the learned number that MPNet adds to a head's logit of query i and key j: it depends on j - i, in all layers.
 
         Half of the rows of the table are for keys after the query. In each half, half of the rows are for one distance each, and
         the others for ranges that grow, up to 128.
@@ -219,7 +219,7 @@ def mpnet_files(archive: bytes) -> dict[str, bytes]:
 
 
 class Pieces:
-    """What `lalkit.network.alignment` asks a tokenizer, by the library tokenizers alone."""
+    """A tokenizer by the library tokenizers alone, with the methods that `lalkit.network.alignment` calls."""
 
     def __init__(self, folder: str | Path):
         self.backend = Tokenizer.from_file(str(regular(Path(folder) / "tokenizer.json")))

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["auto", "fp32", "bf16"]
 AHEAD = {"cuda": 1}  # batches that a device computes while the host decodes an earlier one; on other devices none
-MANY_WORDS = 10_000  # more words than these, and 'auto' may choose bf16 [D]
+MANY_WORDS = 10_000  # above this number of words, 'auto' may choose bf16 [D]
 # Both make a named tuple of a tuple, in three quarters of the time that the classes take.
 JOINT_SPAN, SPAN = partial(tuple.__new__, JointSpan), partial(tuple.__new__, Span)
 
@@ -88,11 +88,10 @@ def bf16_is_fast(device: str) -> bool:
 
 @checked
 def resolve_precision(precision: Precision, device: str, exact: bool = False, words: int = 0) -> Precision:
-    """Return fp32 or bf16. 'auto' is fp32; for more than MANY_WORDS it is bf16 where that is faster, and says so once.
+    """Return fp32 or bf16. 'auto' is fp32; for more than MANY_WORDS it is bf16 where that is faster, with one warning.
 
-    device: cpu, cuda or mps. exact: probabilities or constraints are asked for, so that 'auto' is fp32. words: how many are to be
-    parsed. Raises ParameterError for an unknown precision, for one that the hardware does not have, and for a lower one than fp32
-    where exact is set.
+    device: cpu, cuda or mps. exact: True for probabilities and constraints, which need fp32. words: the number to parse.
+    Raises ParameterError for an unknown precision, for one that the hardware does not have, and for bf16 with exact.
     """
     if precision == "auto":
         if exact or words <= MANY_WORDS or not bf16_is_fast(device):
@@ -165,8 +164,8 @@ class Confidence:
 class Prediction:
     """A parsed sentence, its joint spans, and the score of its tree.
 
-    The spans include <H>. Their head word is 0 if the parser has constituents only. confidence: only if it was asked for.
-    precision: in which the scores were computed, see `resolve_precision`.
+    The spans include <H>. Their head word is 0 if the parser has constituents only. confidence: None unless it was requested.
+    precision: of the scores, see `resolve_precision`.
     """
 
     sentence: Sentence
@@ -200,8 +199,8 @@ class Model:
 
     The fields are never set again: `dataclasses.replace(model, temperature=2.0)` makes another model with the same weights.
 
-    info: results, and where the model comes from. calibration: the content of calibration.json. temperature: what scores are
-    divided by before they become probabilities: one number, or those of labels and of arcs. precision: of the scores.
+    info: results, and where the model comes from. calibration: the content of calibration.json. temperature: scores are divided
+    by it before they become probabilities: one number, or two, of labels and of arcs. precision: of the scores.
     """
 
     network: Network
@@ -215,7 +214,7 @@ class Model:
 
     @classmethod
     def new(cls, config: Config, sentences: Sequence[Sentence], device: str = "auto") -> Model:
-        """Make a model that has learned nothing, for these sentences. Its weights depend on the seed of the config only.
+        """Make an untrained model for these sentences. Its new weights are random, and depend only on the config's seed.
 
         device: as in `find_device`.
         """
@@ -276,14 +275,14 @@ class Model:
         """Return the best joint trees, by threads of the CPU. A GPU first finds the best label of each span: the same trees.
 
         'dependencies' gives the best projective trees, which are the best joint trees if labels have weight 0. 'constituents'
-        gives the best trees of labelled spans (CKY), with 0 as every head.
+        gives the best trees of labelled spans (CKY): the head word of each span is 0, and `heads` are those of `first_words`.
 
         threads: of the decoder; None: as many as torch uses.
         """
         return self.start_decoding(scored, threads)()
 
     def start_decoding(self, scored: Scored, threads: int | None = None) -> Callable[[], list[JointTree]]:
-        """Start what a GPU does for `decode`. Return the function that waits for it, and returns the trees."""
+        """Start the GPU's part of `decode`. Return a function that waits for it, and returns the trees."""
         output, device = scored.output, scored.output.label_scores.device
         lengths, names = [len(s) for s in scored.sentences], [s.where for s in scored.sentences]
         threads = torch.get_num_threads() if threads is None else whole_number("threads", threads, 1)
@@ -301,20 +300,20 @@ class Model:
         return decode_batch(scored.arrays(), self.lam, threads, names)
 
     def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
-        """Return those of all trees that belong to a batch, with the scores that they have now."""
+        """Return the trees of a batch, with their present scores. trees: the trees of all sentences."""
         lam, pairs = self.lam, zip((trees[place] for place in scored.places), scored.arrays())
         return [tree._replace(score=joint_score(*pair, tree.spans, tree.heads, lam)) for tree, pair in pairs]
 
     def predictions(
         self, scored: Scored, trees: Sequence[JointTree], *, probabilities: bool = False, threads: int | None = None
     ) -> list[Prediction]:
-        """Return the parses of a batch with these trees. probabilities: also those of all parts of the trees."""
+        """Return the parses of a batch with these trees. probabilities: also compute those of all parts of the trees."""
         return self.start_predictions(scored, trees, probabilities, threads)()
 
     def start_predictions(
         self, scored: Scored, trees: Sequence[JointTree], probabilities: bool, threads: int | None
     ) -> Callable[[], list[Prediction]]:
-        """Start what a GPU does for `predictions`. Return the function that waits for it, and returns the parses."""
+        """Start the GPU's part of `predictions`. Return a function that waits for it, and returns the parses."""
         precision = resolve_precision(self.precision, self.device.type)
         with undisturbed(self.device, precision == "bf16"):
             scores = arc_labels(self, scored, trees)
@@ -331,7 +330,7 @@ class Model:
         self, sentences: Sequence[Sentence], *, batch_words: int | None = None, threads: int | None = None,
         progress: bool = False, probabilities: bool = False, trees: Sequence[JointTree] | None = None,
     ) -> Iterator[tuple[Scored, list[Prediction]]]:  # fmt: skip
-        """Yield scored batches with the parses of their sentences.
+        """Yield scored batches with the parses of their sentences. Raises TooLongError, and ParameterError for a wrong option.
 
         A GPU computes batch k + 2 while the host decodes batch k + 1 and then assembles batch k, which is yielded (`AHEAD`). So a
         hook that is set between two batches holds from a later batch on.
@@ -365,7 +364,7 @@ class Model:
         return parses
 
     def state(self) -> list[tuple[object, object]]:
-        """Return what decides the scores besides the sentence: each weight with its count of changes, and each hook.
+        """Return all that decides scores except the sentence: each weight with its number of changes, and each hook.
 
         torch counts the changes of a tensor in place, except those through `.data`.
         """
@@ -404,7 +403,7 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
     limits = [(scores + charts, machine.available_bytes())]
     if model.device.type == "cuda":  # the scores are there, the charts here
         unused = torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
-        scores *= min(2, len(sentences))  # those of earlier batches are still there
+        scores *= min(2, len(sentences))  # the scores of the batch before are still in memory
         limits = [(scores, torch.cuda.mem_get_info(model.device)[0] + unused), (charts, machine.available_bytes())]
     for needed, limit in limits:
         machine.check_fits(n, needed, limit, longest.where)
@@ -414,7 +413,7 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
 def undisturbed(device: torch.device, bf16: bool = False) -> Iterator[None]:
     """Compute without gradients and without the caller's autocast; new tensors are made on the CPU by default.
 
-    So the scores are the same whatever the program around has set. device: of the network. bf16: with an autocast to it.
+    So the scores do not depend on the settings of the calling program. device: of the network. bf16: with an autocast to it.
     """
     default = nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16), default:
@@ -468,7 +467,7 @@ def confidences(
     """Return the probabilities of one tree of every sentence of a batch; not of tags that were given, nor of missing layers.
 
     Args:
-        model: It has the temperature.
+        model: Its temperature divides the scores.
         scored: The batch.
         trees: The trees.
         arc_label_scores: [B, N, arc labels], for the heads of the trees: see `arc_labels`.

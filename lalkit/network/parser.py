@@ -24,12 +24,12 @@ from lalkit.network.vocabulary import Vocab
 from lalkit.network.word_vectors import PretrainedEncoder, ScratchEncoder
 
 PRETRAINED = r"words\.(transformer\.encoder\.layer|transformer|points\.layer|points)"  # where its hook points are
-READING: ContextVar[Batch] = ContextVar("READING")  # what a network's `words` read now: a hook at a sub-word asks
+READING: ContextVar[Batch] = ContextVar("READING")  # the batch that `Network.words` reads now: for hooks at sub-words
 
 
 @dataclass
 class ParserOutput:
-    """What the network says about a batch.
+    """The output of the network for a batch.
 
     label_scores: [B, N+1, N+1, L], 0 beyond the end of a sentence. arc_scores: [B, N, N+1], log-probabilities over heads.
     tag_scores: [B, N, tags]. posts: the fenceposts of spans [B, N+1, H, d_out]. x: the vectors that the last layer reads
@@ -61,7 +61,7 @@ class Network(HookedModule):
     spans: SpanLabelAttention | SpanScorer
 
     def __init__(self, config: ModelConfig, vocab: Vocab, weights: bool = True):
-        """weights: load the pretrained encoder's weights. False: leave them random, because a checkpoint will replace them."""
+        """weights: load those of the pretrained encoder. False: a checkpoint has them. Raises ModelError for a wrong config."""
         super().__init__()
         if config.label_attention and config.span_attention:
             problem = "model.label_attention and model.span_attention are both set"
@@ -89,8 +89,8 @@ class Network(HookedModule):
     def forward(self, batch: Batch, chart_gradient: bool = True, chart: bool = True) -> ParserOutput:
         """Score a batch.
 
-        chart_gradient False: compute label_scores without gradients, so that nothing is kept for a backward pass through all
-        spans. chart False: leave label_scores empty, for a loss of arcs alone.
+        chart_gradient: False computes label_scores without gradients, so that nothing is kept for a backward pass through all
+        spans. chart: False leaves label_scores empty, for a loss of arcs alone.
         """
         before = READING.set(batch)
         content = self.hook("words", self.words(batch))

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from lalkit.network.encoder import xavier
 
-# Spans scored at a time. On a CPU: what fits into caches, so that a long sentence needs no more memory than short ones.
+# Spans scored at a time. On a CPU they fit into its caches, so a long sentence needs no more memory than short ones.
 CHUNK = {"cpu": 2048}
 MOST = 2**20  # on other devices
-# What the `project` of a scorer of spans returns, and its `chart` and `at` take. Every scorer has its own tensors.
+# The tensors that `project` of a span scorer returns, and that its `chart` and `at` take. They differ between scorers.
 Parts = tuple[Any, ...]
 
 
@@ -133,7 +133,7 @@ class ArcScorer(nn.Module):
         return torch.einsum("bdk,kl,bhl->bdh", dependents, self.arc, heads).float() / heads.shape[-1] ** 0.5
 
     def labels(self, parts: list[Tensor], heads: Int[Tensor, "b n"]) -> Float[Tensor, "b n a"]:
-        """Return P(l | d, h) before the softmax, [B, N, arc labels], of each word with the given head (1-based, 0 = root)."""
+        """Return the logits of P(l | d, h), [B, N, arc labels], of each word with the given head (1-based, 0 = root)."""
         dependents = with_one(parts[2][:, 1:-1])
         chosen = with_one(parts[3].gather(1, heads.clamp(min=0)[..., None].expand(-1, -1, parts[3].shape[-1])))
         return torch.einsum("bnk,akl,bnl->bna", dependents, self.label, chosen).float()

@@ -17,7 +17,7 @@ from lalkit.treebank.tree import Sentence, Span, check_spans, check_token
 EMPTY = ""  # span label 0: no constituent
 WHOLE = "TOP"
 UNKNOWN, PADDING = "<unk>", "<pad>"
-# What these lists begin with.
+# The first entries of these lists.
 FIRST = {"labels": (EMPTY, GROUP), "words": (PADDING, UNKNOWN), "chars": (PADDING, UNKNOWN)}
 
 
@@ -29,7 +29,7 @@ def _index(field: str) -> cached_property[dict[str, int]]:
 class Vocab:
     """Names by index. labels[0] is the empty label, labels[1] is <H>; words and chars start with padding and unknown.
 
-    Words stand here in the form that `normalise` gives them, which is also used to look them up.
+    Words have the form that `normalise` gives them, which is also used to look them up.
     """
 
     labels: tuple[str, ...]
@@ -48,8 +48,8 @@ class Vocab:
     def build(cls, sentences: Iterable[Sentence], task: str = "joint") -> "Vocab":
         """Collect the names of the training sentences, most frequent first. Raises ModelError if there is no constituent.
 
-        A word that stands there once is unknown: the network knows its characters only. task 'dependencies': the only label is
-        one for the whole sentence; the decoder needs it, and no result shows it.
+        A word that occurs only once counts as unknown: the network reads only its characters. task 'dependencies': there is one
+        label, for the whole sentence; the decoder needs it, and no result shows it.
         """
         labels, tags, arcs, words, chars = Counter(), Counter(), Counter(), Counter(), Counter()
         for sentence in sentences:
@@ -77,7 +77,7 @@ class Vocab:
 
     @classmethod
     def from_dict(cls, values: dict) -> "Vocab":
-        """Read what `to_dict` returns. Raises ValueError or TypeError for anything else."""
+        """Read the result of `to_dict`. Raises ValueError, TypeError or TreebankError for anything else."""
         for name, names in values.items():
             check_form(names, list[str])
             first = FIRST.get(name, ())

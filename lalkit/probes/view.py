@@ -21,7 +21,7 @@ COLUMNS = ("system", "seed", "measure", "example", "head", "query", "unit", "val
 
 
 class Outcome(NamedTuple):
-    """What a system decides, for each of U units: one for a text, or one for each step, span or word.
+    """The decisions of a system for U units: one unit for a text, or one for each step, span or word.
 
     probs [..., B, U, C]; unit_mask [B, U]; decision [..., B, U]; score [..., B, S]: counts that add up over examples, such as
     (right, 1) or (matched, gold, predicted).
@@ -45,7 +45,7 @@ class AttentionView:
         heads: The names of the H heads.
         examples: The number of each example in its data. Random draws depend on it alone, so they are the same for an example
             alone and in any batch.
-        from_contexts: If the system has it: contexts weights @ values, [..., B, H, Q, D] -> Outcome.
+        from_contexts: A function of the contexts, weights @ values: [..., B, H, Q, D] -> Outcome. None: give `predict`.
         predict: Weights [B, H, Q, T] or [K, B, H, Q, T] -> Outcome. None: the weights mix the values, and the outcome depends on
             these contexts alone.
 

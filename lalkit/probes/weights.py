@@ -2,8 +2,8 @@
 
 Besides: rankings of words by gradients (Mohankumar et al. 2020, table 4), and how far they agree with attention.
 
-Conicity (Chandrahas et al. 2018) tells how similar vectors are. With it Mohankumar et al. (2020) explain why attention can be
-hard to believe. weights [B, H, Q, T]; masks are True where there is a word. Padding never counts.
+Conicity (Chandrahas et al. 2018) measures how similar vectors are. Mohankumar et al. (2020) use it to show why attention can
+be a wrong explanation. weights [B, H, Q, T]; masks are True where there is a word. Padding never counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sparsity(weights: Tensor, key_mask: Tensor, query_mask: Tensor) -> Tensor:
 
 
 def pool_queries(weights: Tensor, query_mask: Tensor, key_mask: Tensor) -> Tensor:
-    """Return what each key gets from all valid queries together, [B, H, T]. It sums to 1, or is nan if no key gets anything."""
+    """Return the share of attention of each key, from all valid queries together: [B, H, T]. It sums to 1, or is nan."""
     return share(torch.einsum("bhqt,bq,bt->bht", weights, query_mask.to(weights.dtype), key_mask.to(weights.dtype)))
 
 
@@ -151,7 +151,7 @@ def attribute(
         function: Embedded words [B, T, e] and the rest -> probabilities [B, C].
         embedded: [B, T, e].
         target: Classes [B].
-        method: "gradient" (times the input) or "integrated" (gradients integrated from zero vectors).
+        method: "gradient" (times the input) or "integrated" (gradients integrated from zero vectors); else ValueError.
         rest: More arguments of the function, whose first axis is B.
 
     Integrated gradients use the rule of Gauss and Legendre with 50 steps. They add up to f(x) - f(0) within 1e-5, unless the

@@ -1,4 +1,4 @@
-"""Run notebooks with parameters, and find what they read."""
+"""Run notebooks with parameters, and find the files that they read."""
 
 from lalkit.reproduce.notebook import committed, read_list, read_profile, run_dir, run_notebook
 

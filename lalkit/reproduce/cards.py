@@ -1,4 +1,4 @@
-"""Measure again what the card of a shipped parser states: its parses of our own treebank, and its scores."""
+"""Compute the numbers on the card of a shipped parser again: its parses of our own treebank, and its scores."""
 
 from __future__ import annotations
 

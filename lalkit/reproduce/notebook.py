@@ -35,7 +35,7 @@ from lalkit.treebank.corpora import repository
 
 TAG = "parameters"
 FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
-# What a notebook may write as a type -> the type.
+# The name of a type in a notebook -> the type.
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool}
 TYPES |= {f"list[{name}]": list[kind] for name, kind in TYPES.items()}
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
@@ -160,7 +160,7 @@ def find_root(start: Path) -> Path:
 
 
 def read_profile(profile: str, *tables: str) -> str:
-    """Check the profile of a notebook, and return a sentence about it: what it reads and when that was made.
+    """Check the profile of a notebook, and return a sentence about it: which files it reads, and their dates.
 
     Args:
         profile: committed (read our results), five-minutes (compute small ones), or full (compute ours again).
@@ -221,7 +221,7 @@ def run_notebook(
     Raises:
         ParameterError: a parameter is wrong; nothing was written.
         NotebookError: a cell failed, or the kernel died. The error has the number of the cell that failed, from 1 in the
-            notebook as it stands. The folder stays, with the notebook as far as it got and status "failed" in run.json.
+            notebook file. The folder stays, with the outputs before the failure and status "failed" in run.json.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP ended it. The folder stays in the same way, with status "interrupted".
     """
     declared, path = read_parameters(path), Path(path).resolve()
@@ -268,7 +268,7 @@ def run_notebook(
 
 
 def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, progress: bool) -> None:
-    """Run papermill, and turn its many ways to fail into NotebookError."""
+    """Run papermill, and turn its different errors into NotebookError."""
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -278,7 +278,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     node = nbformat.read(path, as_version=4)
     tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
     place = next(i for i, names in enumerate(tags) if TAG in names)
-    # papermill puts a cell of its own behind the parameters
+    # papermill adds its own cell after the parameters
     adds_cell = bool(changed) and not any("injected-parameters" in names for names in tags)
 
     try:
@@ -301,7 +301,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
         return
     except papermill.PapermillExecutionError as error:
         line = next(iter(error.source.strip().splitlines()), "")[:MOST_SHOWN]
-        number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook as it stands
+        number = error.cell_index + 1 - (adds_cell and error.cell_index > place)  # in the notebook file
         said = f"{error.ename}: {' '.join(error.evalue[: 9 * MOST_SHOWN].split())[:MOST_SHOWN]}".rstrip(": ")
         problem = f"cell {number} failed with {said} in: {line}"
     except (DeadKernelError, RuntimeError) as error:  # the second before it has begun

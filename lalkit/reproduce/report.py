@@ -10,7 +10,7 @@ A report has these files; `read_sweep` reads a sweep from them as well as from t
     NAME.csv                a row for each run: its cell, seed, scores, weights, minutes, best epoch and learning curve
     NAME-sentences.csv.gz   the counts of every sentence in every run, for tests over sentences
     NAME.json               the description of the sweep, with its claims as they were written before the runs; the full
-                            settings of every cell (`check` compares them with what the file gives now)
+                            settings of every cell (`check` compares them with those of the present file)
     NAME.md, NAME.png       the report; the picture is optional
 """
 
@@ -48,7 +48,7 @@ LEVEL = 0.05
 SHOWN = 6  # of the runs that are missing
 MARGIN = 0.3  # points: cells that differ by less are called equal
 COMPARED = ["seeds", "difference", "low", "high", "p", "equal_p"]
-COMPARISON = ["sweep", "cell", "against", "by", "tested"]  # what makes two comparisons one
+COMPARISON = ["sweep", "cell", "against", "by", "tested"]  # rows with equal values here are one comparison
 HOLDS, NOT, UNKNOWN, ABSENT = "holds", "does not hold", "not significant at this size", "not in this sweep"
 FEW = "too few runs to test"
 REMEDY = "Give the folder that `lalkit sweep` wrote, such as runs/sweeps/trial-sample, or the NAME.csv of a report."
@@ -257,7 +257,7 @@ def _rounded(score: float | None) -> float | None:
 
 
 def check(path: str | Path, profile: str | None = None) -> list[str]:
-    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with what its file gives now.
+    """Compare the committed table of a sweep, NAME.csv or NAME-PROFILE.csv in figures/, with its file as it is now.
 
     Returns:
         A line for each setting and number of weights of a cell that differs; nothing if the networks and trainings are the same.
@@ -329,9 +329,9 @@ def verdict(claim, comparison: dict) -> str:
 def report(places: Sequence[str | Path], out: str | Path, replace: bool = True, picture: bool = True) -> list[Path]:
     """Write the report of sweeps into a folder, and return its files (see the top of this module).
 
-    places: folders of runs, or the NAME.csv of reports. replace: a report of a sweep of the same name. picture: write NAME.png,
-    too; without it the page says how to draw it. Raises ParameterError as `read_sweep` does, and for two sweeps of one name,
-    before it writes. Sweeps of one file are a family: see `comparisons`.
+    places: folders of runs, or the NAME.csv of reports. replace: whether an earlier report of the same name may be replaced.
+    picture: write NAME.png, too; without it the page says how to draw it. Raises ParameterError as `read_sweep` does, and for
+    two sweeps of one name, before it writes. Sweeps of one file are a family: see `comparisons`.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in map(read_sweep, places):

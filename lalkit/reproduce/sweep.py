@@ -95,14 +95,14 @@ class PaperRow(Form):
 
 
 class Paper(Form):
-    """The rows of a table of data/paper that belong to the cells: axis -> its column, and what stands there for each value."""
+    """The rows of a table of data/paper that belong to the cells: axis -> its column, and the text there for each value."""
 
     table: Name
     rows: dict[str, PaperRow]
 
 
 class Profile(Form):
-    """What a profile replaces in the file. Its `set` is added to that of the file, and wins."""
+    """The parts of the file that a profile replaces. Its `set` is added to the file's `set`, and has priority."""
 
     treebank: Text | None = None
     preset: Text | None = None
@@ -164,7 +164,7 @@ class Description(Form):
 class Run:
     """One training of a sweep, as it is handed to another process. cell: axis -> name of its value; key: see `plan`.
 
-    treebank: what it is trained on; scored: the treebank of the sweep, which gives the dev and test parts of all runs.
+    treebank: the run is trained on it; scored: the treebank of the sweep, which gives the dev and test parts of all runs.
     """
 
     cell: dict[str, str]
@@ -200,7 +200,7 @@ def describe(cell: dict[str, Any]) -> str:
 
 
 def plan(path: str | Path, profile: str | None = None) -> Plan:
-    """Return all runs of a sweep's file in one of its profiles (None: the file as it stands).
+    """Return all runs of a sweep's file in one of its profiles (None: without a profile).
 
     >>> runs = lalkit.plan("notebooks/sweeps/trial.yml", "smoke").runs  # doctest: +SKIP
 
@@ -289,7 +289,7 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
         Pairs of run and result. The status of a failed run says so.
 
     Raises:
-        ParameterError: `out` holds another sweep, or `jobs` is less than 1 or far too large.
+        ParameterError: `out` holds another sweep, or `jobs` is not in 1..256.
     """
     whole_number("--jobs", jobs, 1, MOST_PROCESSES)
     out, total = Path(out).resolve(), len(plan.runs)
@@ -346,8 +346,8 @@ def launch(folder: Path, task: dict, processes: set) -> None:
 
     Args:
         folder: the run's folder.
-        task: what to do, see `carry_out`.
-        processes: those that were started; this one is added.
+        task: the run, see `carry_out`.
+        processes: the processes that were started; this one is added.
     """
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "lalkit.reproduce.sweep", str(folder), json.dumps(task)]
@@ -415,7 +415,7 @@ def carry_out(folder: Path, task: dict) -> None:
 
 
 def clear_away(folder: Path) -> None:
-    """Remove from the folder of a finished run the state to resume from, which is two thirds of it, and what kills left."""
+    """Remove from a finished run its state to resume from (two thirds of the folder), and files that killed processes left."""
     for weights in (folder / "parser").glob("resume-*.safetensors"):
         weights.unlink(missing_ok=True)
     remove_parts(folder)

@@ -63,8 +63,8 @@ class ClassifierConfig(Settings):
     weight_decay: Number = 1e-5  # [C]; 0 on the parameters of the attention
 
 
-# What differs from the defaults, by the beginning of the data's name. As [P], we chose the weight of diversity on dev. On
-# subjectivity, with 0.5, the states' likeness (conicity) stays above 1.15 times that of random ones (1.16). With 1.0 it is 0.83
+# Settings other than the defaults, by the beginning of the data's name. As [P], we chose the weight of diversity on dev. On
+# subjectivity, with 0.5, the conicity of the states is still 1.16 times that of random states (above 1.15). With 1.0 it is 0.83
 # times that, and the accuracy is as good (87.3 on dev).
 USUAL = {"subjectivity": {"epochs": 5, "diversity": 1.0}}
 
@@ -102,7 +102,7 @@ class Vocabulary:
 
 
 class LSTM(nn.Module):
-    """Read word vectors x [B, T, e] from left to right into states [B, T, d]. Padding behind a text cannot change them.
+    """Read word vectors x [B, T, e] from left to right into states [B, T, d]. Padding after a text cannot change them.
 
     The first state is zero (the authors' program draws it at random in every pass).
     """
@@ -272,7 +272,7 @@ def measure(model: Classifier, texts: Sequence[Text]) -> pd.DataFrame:
     """Return the long table of all probes; its system is the kind of model, its seed that of the training.
 
     Measures besides those of `look_at` and `ask`: right, length, isotropic, and pearson_ and jsd_ of each method of `ATTRIBUTED`,
-    with gradients that go through the attention, and with fixed attention (_fixed), as the authors have it, in table 4 too.
+    with gradients that go through the attention, and with fixed attention (_fixed), as in the authors' program and table 4.
     """
     model, tables = exact(model), []
     labels: dict[str, Any] = {"system": model.config.model, "seed": model.config.seed}
@@ -377,7 +377,7 @@ def trained(
 def with_tags(data: Texts) -> Texts:
     """Return the data with the universal parts of speech of NLTK's tagger in the test part.
 
-    Without the tagger, say how to get it, and return the data as they are.
+    Without the tagger, log how to get it, and return the data as they are.
     """
     from nltk.tag import PerceptronTagger
 

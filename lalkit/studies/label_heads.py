@@ -1,7 +1,7 @@
-"""Do label heads mean their labels? Compare trained parsers as trained, under controls, and without the head of each label.
+"""Do label heads stand for their labels? Compare parsers as trained, under controls, and without the head of each label.
 
 `read_runs` finds the parsers. `measure` measures one of them through `Explainer`, in the same way for every layer.
-`compare_heads` measures all of them and tests the differences. What was measured of a run is kept in a file of its own, so that
+`compare_heads` measures all of them and tests the differences. The measurements of each run are kept in their own file, so that
 an interrupted comparison continues.
 """
 
@@ -122,7 +122,7 @@ def measure(
 
     The heads of labels and the probes are left out where the parts of heads are mixed, such as by a feed-forward after them.
 
-    Args: gold: the sentences to parse. train: the sentences over which means are taken. labels: those whose head is taken out.
+    Args: gold: the sentences to parse. train: the sentences over which means are taken. labels: their heads are removed.
         probed: the number of sentences for the probes, spread evenly; 0: the controls alone. rounds: permutations of each
         attention.
     Raises: ModelError for a parser whose heads do not have one context each for a sentence.
@@ -167,8 +167,8 @@ def _parse(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
 def _of_label(what: str, label: str, table: pd.DataFrame) -> Iterator[Row]:
     """Yield recall and F1 of a label, and of all other labels together.
 
-    F1 is there because a head may speak against its label: without the head, the label is found more often, also where it is
-    wrong.
+    F1 is needed, too, because a head can lower the score of its label: without the head, the label is then found more often,
+    also where it is wrong.
     """
     is_label = table["label"] == label
     for name, rows in (("", table[is_label]), ("_of_others", table[~is_label])):
@@ -191,7 +191,7 @@ def _tops(found: Contributions, heads: dict[str, int]) -> Iterator[Row]:
 
 
 def _head_words(source: Explainer, gold: Sequence[Sentence], heads: dict[str, int]) -> Iterator[Row]:
-    """Yield in how many spans of a label the most attended word of the span is its head word by the dependencies, in percent.
+    """Yield the percent of a label's spans in which the most attended word is the head word by the dependencies.
 
     The rows are for the label's head, for the mean and the best of the other heads, and by chance. Spans have two words or
     more. If k words have the same attention, each counts 1/k. Sentences whose two layers are not one tree are left out.
@@ -241,7 +241,7 @@ def _head_of(sentence: Sentence) -> dict[tuple[int, int], int]:
 
 
 def _probes(source: Explainer, gold: Sequence[Sentence], rounds: int) -> Iterator[Row]:
-    """Yield what the shared probes measure on all heads at once: means over gold spans of two words or more."""
+    """Yield the measures of the shared probes on all heads together: means over gold spans of two words or more."""
     tables = [ask(view, rounds) for _, view in _views(source, gold)]
     if not tables:
         raise LalkitError("no constituent has two words", remedy="Probe more sentences.")
@@ -263,7 +263,7 @@ def compare_heads(
 
     Args: runs: the first run's system is the one that the others are tested against. sentences: the number of sentences, spread
         evenly over the split; 0 means all. probed: the number of sentences for the probes. rounds: permutations of each
-        attention. keep: a folder for what was measured of each run.
+        attention. keep: a folder for the measurements of each run.
     Raises: LalkitError, with the run's folder, if its heads do not have one context each; and for sentences without
         constituents.
     """
@@ -272,7 +272,7 @@ def compare_heads(
     # The most frequent labels of gold constituents, without unary chains.
     names = pd.Series([c.label for s in gold for c in s.constituents if "::" not in c.label])
     labels = list(names.value_counts().index[:LABELS])
-    # What the measurements depend on besides the parser.
+    # The measurements depend on the parser and on these.
     common = [[repr(s) for s in gold], [repr(s) for s in train], labels, probed, rounds, code_hash()]
     rows = []
     for run in runs:
@@ -296,7 +296,7 @@ def compare_heads(
 def tests(table: pd.DataFrame) -> pd.DataFrame:
     """Test every control against the parser as trained, and every other system against the first one, over the runs.
 
-    A control belongs to its run, so the test is of pairs (t over the seeds). Two systems have runs of their own: Welch's test.
+    A control belongs to its run, so the test is of pairs (t over the seeds). Two systems have different runs: Welch's test.
 
     Args: table: of `COLUMNS`.
     Returns: family (control, system), system, what (the control, or the other system), measure, runs, difference (points: the

@@ -1,8 +1,8 @@
-"""What each head of a summarizer attends to, and what is lost without it (Baan et al. 2019, section 4); and the whole study.
+"""Measure where each head of a summarizer attends, and the loss without it (Baan et al. 2019, section 4); and the whole study.
 
-A head can attend to parts of speech, to names, to neighbours of its query, or to few words. Without one head, is the summary
-worse, and by more than chance? Its context is set to zero. For the copy head, this alone does not change what is
-copied. So we also let it copy from all words equally, and do both.
+A head can attend to parts of speech, to names, to neighbours of its query, or to few words. Without one head (its context is
+set to zero), is the summary significantly worse? For the copy head, a zero context does not change which words are copied. So
+there are two more modes: it copies from all words equally (copy), or both.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def study(
         settings: Settings of SummarizerConfig that replace the usual ones, e.g. {"layers": "4"} as in the paper.
 
     Returns: the tables of notebook 17, whose first columns are variant and seed. runs: a row for each run (see `_run_row`);
-        heads, tags: `head_tables`, the first with what is lost without each head (difference, p_holm);
+        heads, tags: `head_tables`, the first with the loss without each head (difference, p_holm);
         ablation: `ablate_heads`; attention: `attention_of` three heads of the first run.
 
     Raises: ModelError for an unknown variant or a run of other documents.
@@ -274,7 +274,7 @@ def trained(folder: str | Path, data: Texts, variant: str, seed: int, config: Su
 
 
 def _measured(run: Path, test: Sequence[Text], ablated: int | None) -> Tables:
-    """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no head is taken away."""
+    """Return the tables of one run. ablated: the number of documents for `ablate_heads` (0: all); None: no ablation."""
     # A summary without an end is cut at `most` words.
     model, most = Summarizer.load(run), 2 * max(len(d.summary) for d in test)
     written = score(test, summaries(model, test, most), model.vocabulary)

@@ -6,9 +6,9 @@
 | news                                            | made up by us               | summarizers | CNN/DailyMail          |
 
 The news. In each article two or three things happen, and the headline tells the one with most weight. Every article has new
-names, so most of a headline cannot be known and must be copied. One sentence tells which names belong into the headline, among
+names, so most of a headline cannot be known and must be copied. One sentence tells which names belong in the headline, among
 several sentences of the same form. A headline needs the event whose verb has most weight, its two sides in their order (a passive
-turns them round), and its place (other places only tell where somebody comes from). The verbs by weight: arrest, sue, fire, buy,
+exchanges them), and its place (other places only tell where somebody comes from). The verbs by weight: arrest, sue, fire, buy,
 close, hire, leave, join, criticize, meet, praise, visit. Tags (of Universal Dependencies) and entities are known, because a
 program wrote the articles.
 """
@@ -97,7 +97,7 @@ def load(name: str) -> Texts:
 
 
 def split(name: str, texts: Iterable[Text], most: int | None = None) -> Texts:
-    """Split texts 8 : 1 : 1 at random, always in the same way. A repeated text counts once. most: words that are kept of each."""
+    """Split texts 8 : 1 : 1 at random, always in the same way. A repeated text counts once. most: words to keep of each."""
     once = list(dict.fromkeys(texts))
     order, tenth = np.random.default_rng(0).permutation(len(once)), round(0.1 * len(once))
     mixed = tuple(replace(once[i], words=once[i].words[:most]) for i in order)

@@ -32,7 +32,7 @@ from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
 
 FORMAT = "lalkit-parser-1"
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam remembers of a parameter
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state of Adam for a parameter
 BUILDING = threading.RLock()  # held while a network is built
 CALIBRATION, ENCODER = "calibration.json", "encoder"
 RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, copy or train it again."
@@ -40,7 +40,7 @@ RETRAIN = "Give a folder written by `lalkit train`; if the file was damaged, cop
 
 @dataclass(frozen=True)
 class Calibration:
-    """What calibration.json holds at least: the temperature, and the file of weights that it belongs to."""
+    """The entries that calibration.json must have: the temperature, and the file of weights that it belongs to."""
 
     temperature: Temperature | tuple[Temperature, Temperature]  # of all scores; or of labels and of arcs
     weights: str
@@ -48,7 +48,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Info:
-    """What the info of model.json holds for `Parser.reader`, if it holds it: see `lalkit.treebank.text.habits`."""
+    """The optional entries of the info of model.json for `Parser.reader`: see `lalkit.treebank.text.habits`."""
 
     hyphens: bool = True
     marks: list[str] | None = None
@@ -65,7 +65,7 @@ def save_model(model: Model, folder: str | Path, tag: str, half: bool = False) -
         half: Save the weights in 16 bits. They are loaded as 32 bits.
     """
     config, vocab = model.config, model.vocab
-    # With a pretrained encoder no words: a shipped parser must not contain those of a corpus.
+    # With a pretrained encoder, no words: a shipped parser must not contain the words of a corpus.
     kept = Vocab(vocab.labels, vocab.tags, vocab.arc_labels) if config.model.encoder.pretrained else vocab
     content = {"format": FORMAT, "config": to_dict(config), "frozen_sha256": frozen_hash(model.network)}
     content |= {"vocab": kept.to_dict(), "info": model.info}
@@ -162,7 +162,7 @@ def trained(network: Network) -> dict[str, Tensor]:
 
 
 def frozen_hash(network: Network) -> str | None:
-    """Return the SHA-256 of the parameters that are not saved, which are those of the encoder; None if there are none."""
+    """Return the SHA-256 of the parameters that are not saved (frozen parameters of the encoder); None if all are saved."""
     saved = trained(network)
     frozen = sorted((name, p) for name, p in network.named_parameters() if name not in saved)
     digest = hashlib.sha256()
@@ -187,7 +187,7 @@ def start_from(model: Model, folder: str | Path) -> None:
     """Initialise a new model from the weights of a trained parser.
 
     Labels, tags, words and characters are matched by their names; new ones keep their random rows. If the parser has another
-    last layer, that layer and what reads its vectors begin anew. Raises ModelError if anything else has another shape.
+    last layer, that layer and the maps that read its vectors stay random. Raises ModelError if anything else has another shape.
     """
     loaded, inside = load_model(folder), model.config.model.span_attention
     kinds = {(bool(m.label_attention), bool(m.span_attention)) for m in (loaded.config.model, model.config.model)}
@@ -213,7 +213,7 @@ def start_from(model: Model, folder: str | Path) -> None:
 
 
 def adam_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return what Adam remembers of every parameter, by the names that resume.json's tensors have."""
+    """Return the state of Adam for every parameter, by the names that the tensors of resume.json have."""
     return {
         f"adam.{key}.{name}": value.detach().cpu().contiguous()
         for name, p in model.named_parameters()
@@ -243,7 +243,7 @@ def restore_adam(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
 
 
 def save_tensors(folder: str | Path, name: str, tag: str, tensors: dict[str, Tensor], content: dict) -> None:
-    """Write folder/name-tag.safetensors, then rename folder/name.json into place, then remove what is out of date.
+    """Write folder/name-tag.safetensors, then rename folder/name.json into place, then remove older files of weights.
 
     Without tensors, the weights of this tag are on the disk already.
     """

@@ -1,7 +1,7 @@
 """Write a parser as a network in ONNX, which runs without torch and without lalkit: in a browser, or on a telephone.
 
-The network is exported up to the scores that cost little in a long sentence. Whoever reads them adds up the attention inside the
-spans and finds the tree. `parser.json` says what they are. It is written last: a folder without it is no exported parser.
+The network is exported up to the scores that cost little in a long sentence. A program that reads them adds up the attention in
+the spans and finds the tree. `parser.json` describes the scores. It is written last: a folder without it is incomplete.
 
 Weights of 16 or 8 bits are stored so, and become numbers of 32 bits when a program loads them. An 8-bit weight is a whole number
 times the scale of its row.
@@ -38,7 +38,7 @@ Stored = Literal["fp32", "fp16", "int8"]
 
 
 class Scores(nn.Module):
-    """The scores of one sentence, without padding: what ONNX computes."""
+    """The part of the network that ONNX computes: the scores of one sentence, without padding."""
 
     def __init__(self, network: Network):
         super().__init__()

@@ -52,7 +52,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
         treebank: A treebank's name or folder, or a mixture of them.
         out: The folder of the run. It will hold the best parser and the state from which the run can be resumed.
         resume: Continue the run in `out`, if there is one.
-        device: Where to train: cpu or cuda; auto is cuda if there is one.
+        device: Where to train: cpu or cuda; auto is cuda if there is one, else cpu.
 
     Raises:
         ParameterError: There is no such device.
@@ -73,7 +73,7 @@ def train(config: Config, treebank: str, out: str | Path, *, resume: bool = Fals
 
 @dataclass
 class State:
-    """How far a run is: everything besides weights and moments on which the rest of the run depends."""
+    """The progress of a run: everything on which the rest of the run depends, besides weights and moments."""
 
     planned: PositiveInt  # the learning rate decays over this many epochs
     epoch: NonNegativeInt = 0  # epochs that are done
@@ -160,7 +160,7 @@ class Training:
         state.history.append({"epoch": state.epoch, "step": state.step, "seconds": state.seconds, **means})
 
     def step(self, sentences: Sequence[Sentence], done: float) -> dict[str, float]:
-        """Make one update of the weights by a batch, and return the terms of its loss.
+        """Update the weights once by a batch, and return the terms of its loss. Raises ModelError if the loss is not finite.
 
         done: The share of the planned epochs, or of the time limit, that is over. It sets the learning rates.
         """
@@ -183,7 +183,7 @@ class Training:
         return terms
 
     def _clock(self, elapsed: float) -> float:
-        """Return the share of the training time that is over; 0 without a limit. Time for the last evaluation is kept."""
+        """Return the share of the training time that is over; 0 without a limit. Time for the last evaluation is reserved."""
         limit = self.config.train.max_minutes * 60
         evaluation = self.state.evaluation or 0.03 * limit
         return elapsed / max(limit - 1.1 * evaluation, 1.0) if limit else 0.0
@@ -274,10 +274,10 @@ class Training:
 
 
 def estimate(config: Config, treebank: str) -> str:
-    """Say what a run will need: its weights, its memory, and the time of an epoch without evaluation. Nothing is written.
+    """Return a text about the needs of a run: weights, memory, and the time of an epoch without evaluation. Writes nothing.
 
     The largest batch of the first epoch, three others and one update are computed on the device that training would use. Time is
-    taken to grow with the words, padding included. Raises ModelError and CorpusError where training would raise them.
+    estimated per word, padding included. Raises ModelError and CorpusError where training would raise them.
     """
     material = lessons(treebank, config.model.task, MAX_LENGTH)
     model, optimizer = begin(config, material.sentences)

@@ -31,7 +31,7 @@ WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of l
 
 @dataclass(frozen=True)
 class Profile:
-    """What profile.json holds: how often each label head leads each label in a corpus."""
+    """The content of profile.json: how often each label head leads each label in a corpus."""
 
     corpus: str
     norm: Literal["raw", "minmax", "softmax", "share", "exact"]
@@ -43,7 +43,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Licence:
-    """What card.json holds at least."""
+    """The entry that card.json must have."""
 
     licence: Annotated[str, StringConstraints(min_length=1)]
 
@@ -75,7 +75,7 @@ def names() -> list[str]:
 
 
 def default() -> str:
-    """Return the name of the default parser here. Where `en` is not installed, say once which it is."""
+    """Return the name of the default parser here. If `en` is not installed, a warning says once which parser it is."""
     name = next((name for name in DEFAULTS if name in places()), usual := DEFAULTS[0])
     if name != usual:
         warn_once(f"the default parser is {name} here: {usual} is not installed. To get it: {WHEEL.format(usual)}")
@@ -146,6 +146,6 @@ def sources(treebank: str) -> list[str]:
 
 
 def common_words(info: dict) -> set[str]:
-    """Return the commonest words of what a parser learned; those of English for a treebank of English; none if nobody knows."""
+    """Return the commonest words of a parser's training part, or of English for an English treebank; none if not known."""
     english = not ENGLISH.isdisjoint(sources(info.get("treebank", "")))
     return set(info.get("common") or COMMON * english)

@@ -20,7 +20,7 @@ from lalkit.treebank.check import Lessons
 from lalkit.treebank.tree import Sentence
 
 MAX_LENGTH = 150  # longer sentences are left out of training, but not out of evaluation [D]
-TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")  # what `losses` returns, in its order
+TERMS = ("loss", "spans", "arcs", "arc_labels", "tags")  # the keys of `losses`, in its order
 TAG_WEIGHT = 0.2  # weight of the cross-entropy of tags [D]
 
 
@@ -53,9 +53,9 @@ def losses(model: Model, batch: Batch) -> dict[str, Tensor]:
 
     The terms of a layer for which the batch has no gold are 0. All sentences of a batch have the same layers.
 
-    Without heads a joint parser's gold has no groups <H>, because nobody knows them: heads by our rules would give the groups
-    of other heads than those of Universal Dependencies. As it stands, the loss would teach that there are no groups there. So
-    <H> is forbidden in the charts of such sentences [D]: they teach nothing about it, neither for nor against.
+    Without heads a joint parser's gold has no groups <H>: they are not known, because heads by our rules would give other
+    groups than the heads of Universal Dependencies. The loss would then teach that there are no groups. So <H> is forbidden in
+    the charts of such sentences [D]: they teach nothing about it, neither for nor against.
     """
     network, config = model.network, model.config.train
     output = network(batch, chart_gradient=config.objective != "margin", chart=batch.spans is not None)
@@ -96,7 +96,7 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
 
 
 def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
-    """Return the share of the full learning rate: a linear warm-up, then (linear decay) what is left of the run.
+    """Return the share of the full learning rate: a linear warm-up, then, with linear decay, the share of the run that is left.
 
     progress: the share of the planned epochs that is done.
     """

@@ -23,9 +23,9 @@ TOPS = ("", "TOP", "ROOT", "S1", "VROOT")  # labels of a top bracket that is lay
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
 # With frequent characters
 ENCODINGS = {"gb18030": "的一是不了在人有我他这个们中来", "big5": "的一是不了在人有我他這個們中來"}
-# What reading a file may raise, also one in an archive that is damaged.
+# The errors of reading a file, also of a file in a damaged archive.
 UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
-# What a file is that is no text, by its first bytes, and what to do with it.
+# The kinds of files that are not text: their first bytes, and the remedy.
 PLAIN = "Save it as plain text in UTF-8 first"
 NO_TEXT = {
     "compressed by gzip": (rb"\x1f\x8b", "Unpack it first: gunzip FILE"),
@@ -59,8 +59,8 @@ def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple
     """Yield the trees of a text, each with the line (from 1) on which it starts. A tree may take several lines.
 
     A malformed tree gives its error, and reading goes on at the next '(' in the first column of a line. Such a '(' starts a new
-    tree even if the tree before it is still open, so that one missing bracket does not swallow the rest of a file. Only if the
-    whole text balances and most lines that begin with '(' go on a tree, they may do so.
+    tree even if the tree before it is still open, so that one missing bracket does not swallow the rest of a file. But if the
+    whole text balances, and most such lines are inside a tree, then a '(' in the first column may also continue a tree.
 
     place: the name of the file, for error messages. plain: read the Penn Treebank's 1\\/2 as 1/2.
     """
@@ -107,7 +107,7 @@ def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple
 
 
 def _starts_trees(text: str, place: str) -> bool:
-    """Return whether '(' in the first column starts a tree: if the text does not balance, or if it mostly does so. Else warn."""
+    """Return whether '(' in the first column always starts a tree: if brackets do not balance, or if most do. Else warn."""
     depth, outside, inside = 0, 0, 0
     for number, piece in enumerate(re.split(r"^\(", text, flags=re.M)):
         if number:
@@ -141,7 +141,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def decode(raw: bytes, place: str, encoding: str = "utf-8", first_line: int = 1) -> str:
-    """Decode bytes. The error names the line of the first byte that is not in the encoding, or of the first NUL.
+    """Decode bytes. Raises TreebankError with the line of the first byte that is not in the encoding, or of the first NUL.
 
     first_line: the number of the line with which the bytes begin. A byte order mark is dropped only at the start of a file.
     """

@@ -1,4 +1,4 @@
-"""Check and count treebanks: what is wrong with their sentences, and which of them a parser can learn from."""
+"""Check and count treebanks: find problems of their sentences, and the sentences from which a parser can learn."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Lessons:
 
 
 def lessons(treebank: str, task: str, longest: int) -> Lessons:
-    """Read what a parser learns a task from: a treebank's train and dev parts, or those of a mixture.
+    """Read the sentences from which a parser learns a task: the train and dev parts of a treebank or of a mixture.
 
-    longest: the most words of a sentence. A sentence that has one of two layers is learned for this layer. Raises CorpusError as
-    `load` and `trainable` do, if a joint parser would not see both layers, or if two treebanks name their arcs differently.
+    longest: the most words of a sentence. Of a sentence with one of two layers, only this layer is learned. Raises CorpusError
+    as `load` and `trainable` do, if a joint parser would not see both layers, or if two treebanks name their arcs differently.
     """
     named, dev = parts_of(treebank, task), load(treebank, "dev", task=task)
     parts, lines, unread, arcs = [], [], 0, {}
@@ -73,10 +73,10 @@ def lessons(treebank: str, task: str, longest: int) -> Lessons:
 def trainable(
     sentences: Sequence[Sentence], longest: int, task: str = "joint", one_layer: bool = False
 ) -> tuple[list[Sentence], str]:
-    """Return the sentences from which a parser can learn a task, and a line that counts what is left out.
+    """Return the sentences from which a parser can learn a task, and a line that counts the left-out ones.
 
-    Where people drew the arcs without regard to constituents (`Sentence.free_arcs`), the arcs stand: a sentence with crossing
-    arcs is left out, and so is a single constituent with more than one outside head.
+    Where people drew the arcs without regard to constituents (`Sentence.free_arcs`), arcs have priority: a sentence with
+    crossing arcs is left out, and so is each constituent that disagrees with the arcs (`joint.joint_constituents`).
 
     Args:
         sentences: the sentences of a treebank.
@@ -105,7 +105,7 @@ def trainable(
 
 
 def _agreeing(sentence: Sentence) -> Sentence:
-    """Return the sentence without the constituents that disagree with arcs that stand."""
+    """Return the sentence without the constituents that disagree with its free arcs."""
     if not (sentence.free_arcs and sentence.heads and sentence.constituents):
         return sentence
     return replace(sentence, constituents=tuple(joint_constituents(sentence)))

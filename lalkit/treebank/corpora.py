@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 class Treebank:
     """The sentences of one split, and the problems met while reading. Each problem names file, line and sentence.
 
-    notes: what is strange in the whole, and what to do: annotation of other programs, or constituents that no head rule knows.
+    notes: warnings about the whole, with a remedy: annotation of other programs, or constituents that no head rule knows.
 
     >>> treebank = lalkit.Treebank.load("sample", "test")
     >>> treebank
@@ -80,7 +80,7 @@ class Treebank:
         >>> len(lalkit.Treebank.load("sample", "dev"))
         44
 
-        The arguments are those of `lalkit.treebank.corpora.load`.
+        Arguments and errors: see `lalkit.treebank.corpora.load`.
         """
         return load(str(name), split, task=task, lenient=lenient)
 
@@ -224,7 +224,7 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
 
     LAYER, constituents or dependencies, is the one layer to use; without it, all layers. TIMES is how often an epoch sees the
     sentences: with 0.5 it sees half of them, and the next epoch sees other ones (`check.Lessons`). A folder is never split.
-    After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags.
+    After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags. Raises CorpusError.
     """
     if os.path.isdir(treebank):
         return [Part(treebank, task, 1.0)]
@@ -305,7 +305,7 @@ def _one_name(word: str) -> str:
 def read_files(trees: Path | None, gold: Path | None, prefix: str, reading: Reading) -> Sentences:
     """Yield the sentences of a file of trees, of a file of dependencies, or of both for the same sentences.
 
-    Ids begin with the prefix, unless gold has its own.
+    Ids begin with the prefix, unless gold has its own. Raises TreebankError for `drop` with dependencies.
     """
     both, arcs = reading.task != "constituents", list[Any]()
     if gold and (both or not trees):
@@ -433,7 +433,7 @@ def _sinica(folder: Path, split: str, reading: Reading) -> Sentences:
 class Corpus(NamedTuple):
     """Where a named treebank is, and how it is read.
 
-    home: ours (in data/), nltk, or local (a folder in LALKIT_DATA). needs: what its folder has. read: its reader.
+    home: ours (in data/), nltk, or local (a folder in LALKIT_DATA). needs: files that its folder must have. read: its reader.
     """
 
     home: str
@@ -549,7 +549,7 @@ def fetch(name: str) -> Path:
 # ------------------------------------------------------------------------------------------ constituents of a parser
 
 WH_PHRASES = {"WDT": "WHNP", "WP": "WHNP", "WRB": "WHADVP"}
-PLAIN = (None, "NP", "ADVP")  # what a parser has over such a word instead
+PLAIN = (None, "NP", "ADVP")  # the labels that a parser gives such a word instead
 NUMBER_WORDS = frozenset({"hundred", "thousand", "million", "billion", "trillion"})
 
 

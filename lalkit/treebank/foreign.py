@@ -11,7 +11,7 @@ from lalkit.errors import TreebankError, warn_once
 from lalkit.treebank.brackets import TRACE
 from lalkit.treebank.tree import UNARY, Sentence
 
-# Files that are refused: what their beginning looks like, and what to do.
+# Files that are refused: the look of their beginning, and the remedy.
 FORMATS = {
     "the export format of NeGra": (r"(?:(?:%%|#FORMAT|#BOT|#EOT)[^\n]*\n+)*#BOS ", "Convert it with treetools."),
     "XML, such as TIGER-XML": (r"\s*<(?:\?xml|corpus|treebank)\b", "Convert it to brackets or CoNLL-U first."),
@@ -30,7 +30,7 @@ IN_BRACKETS = r"Remove these: sed -E 's/\(([^ ()]+) \(([^ ()]+)\)\)/(\1 \2)/g' F
 NO_FORMS = "Add the words first: such a corpus comes with a program that takes them from their source."
 NOTES = re.compile("ID|CODE|META|METADATA")  # tags of IcePaHC and the parsed corpora of historical English
 STRANGE = re.compile(r".*[@^*+<>_#~].*")  # a label that another program has changed
-# Annotation: in what it is seen, its look, the least share of the words (of MASC, 1 % are notes), the problem, what to do.
+# Annotation: the layer that shows it, its look, the least share of the words (in MASC, 1 % are notes), the problem, the remedy.
 LOOKS = [
     ("tags", NOTES, 0.03, "words are numbers and notes of the editors", "Leave them out: --drop-tags {}"),
     ("words", TRACE, 0.005, "words are traces and other empty elements", "Leave them out: --drop-tags traces"),
@@ -64,7 +64,7 @@ def check_format(text: str, place: Any, trees: bool) -> str:
 
 
 def annotation(sentences: Sequence[Sentence]) -> Iterator[TreebankError]:
-    """Yield what is annotation of another program in a treebank of trees: how much there is, and what to do."""
+    """Yield an error for each kind of annotation of other programs in a treebank of trees: its amount, and the remedy."""
     trees = [sentence for sentence in sentences if sentence.constituents and sentence.tags]
     counts = {
         "tags": Counter(tag for s in trees for tag in s.tags or ()),

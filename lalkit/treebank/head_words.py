@@ -52,7 +52,7 @@ MOST_UNKNOWN = 1 / 3
 
 
 def read_tables(file: Path) -> dict[str, list[list[str]]]:
-    """Return the tables of a file of rules by name, as rows of cells. The members of a group replace its name."""
+    """Return the tables of a file of rules by name, as rows of cells, with groups replaced by members. Raises TreebankError."""
     tables: dict[str, list[list[str]]] = {name: [] for name in CELLS}
     table = ""
     for number, line in enumerate(read_text(file).splitlines(), 1):
@@ -75,8 +75,8 @@ class Rules:
 
     Some groups have a meaning of their own. never: tags that are a head only if all siblings are such tags. seldom: categories
     that are a head only if a rank names them, or if there are no other children, apart from those in `never`. compounds:
-    categories whose head is the part after the last HYPH, if they have one. coordinators; between: what may stand between two
-    conjuncts. The table `roles of the parent` has parents, perhaps with a role, in which a role is that of the parent itself.
+    categories whose head is the part after the last HYPH, if they have one. coordinators; between: categories that may stand
+    between two conjuncts. The table `roles of the parent`: parents in which this role (or any) is that of the parent itself.
     """
 
     def __init__(self, file: Path):
@@ -161,8 +161,8 @@ def function_tags(label: str) -> list[str]:
 
 
 class English(Rules):
-    """(FRAG (LST 1 .) (NP Methods)): a number that introduces a phrase is not its head. In ADJP, NN HYPH VBG ("gene -
-    expressing") is headed by the participle, not by the noun."""
+    """The rules for English, with roles one level deeper, and conjuncts beside a comma or coordinator. In english_rules.txt, a
+    number before a phrase, (FRAG (LST 1 .) (NP Methods)), is not its head, and the VBG is the head of the ADJP NN HYPH VBG."""
 
     def role(self, node: Node) -> str:
         """Return the role that the function tags of a constituent name, or "".

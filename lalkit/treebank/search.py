@@ -158,7 +158,7 @@ def _parse(text: str, predicates: bool) -> list:
 
 @dataclass(frozen=True)
 class Hits:
-    """What a pattern found. `table` has a row for each match; `print` shows each match between its neighbouring words.
+    """The matches of a pattern. `table` has a row for each match; `print` shows each match between its neighbouring words.
 
     matches: the number of the sentence (from 0), the sentence, and the match.
     """
@@ -214,7 +214,7 @@ class Hits:
 
 
 def search(sentences: Iterable[Sentence], pattern: str | Pattern) -> Hits:
-    """Search sentences with a pattern."""
+    """Search sentences with a pattern. Raises ParameterError for a wrong pattern, LalkitError for missing constituents."""
     compiled = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
     found = ((number, s, match) for number, s in enumerate(sentences) for match in compiled.find(s))
     return Hits(compiled, tuple(found))

@@ -116,7 +116,7 @@ def normalise(word: str) -> str:
     return unicodedata.normalize("NFC", narrow).translate(DOTS)
 
 
-# What a file is that is no plain text, by its first bytes, and what to do with it.
+# The kinds of files that are not plain text: their first bytes, and the remedy.
 LOOKS = {
     **NO_TEXT,
     "HTML or XML": (
@@ -133,7 +133,7 @@ LOOKS = {
 }
 
 
-# What text may have between its sentences that is not words.
+# Texts with other things than words between their sentences: their first bytes, and the remedy.
 NOT_PROSE = {
     "a table (CSV)": (
         rb"[A-Za-z_]\w*(?:[,;\t][A-Za-z_]\w*)+\r?\n[^\n]*[,;\t]", 'In Python: parser.parse_all(pandas.read_csv(FILE)["text"])',
@@ -152,7 +152,7 @@ FILE_NAME = re.compile(
 
 
 def check_names(texts: Iterable[str]) -> None:
-    """Raise TreebankError if one of several typed texts is a file, or only the name of a folder, or a name as files have it."""
+    """Raise TreebankError if one of several typed texts is the name of a file or folder, or looks like the name of a file."""
     for text in texts:
         if os.path.isfile(text):
             raise TreebankError("is a file, given as one of the sentences", "Give one file at a time.", where=text)
@@ -162,7 +162,7 @@ def check_names(texts: Iterable[str]) -> None:
 
 
 def check_look(first: bytes, form: str, place: str) -> None:
-    """Raise TreebankError if the first bytes of a file are those of another kind of file than its form."""
+    """Raise TreebankError if the first bytes of a file show another kind of file than its form."""
     for kind, (look, remedy) in (LOOKS | NOT_PROSE if form in ("text", "raw") else LOOKS).items():
         if re.match(look, first.removeprefix(b"\xef\xbb\xbf")) and (form != "conllu" or kind != "CoNLL-U"):
             raise TreebankError(f"this is {kind}, not {form}", remedy, where=place)
@@ -176,7 +176,7 @@ def read_sentences(texts: Any, form: Form = "raw", hyphens: bool = True, skip: b
 
     skip: None stands for an entry that is missing or has no words.
 
-    Raises TreebankError if an entry is no sentence (the message gives its number), or if the texts are words of one sentence.
+    Raises TreebankError if an entry is not a sentence (the message has its number), or if the texts are words of one sentence.
     """
     items = list(in_order(texts, "sentences"))
     signs = [item for item in items if isinstance(item, str) and re.fullmatch(r"[^\w\s]|[.!?]+", item)]
@@ -333,7 +333,7 @@ can would an so one all had has his what me about were their which when time out
 """.split()
 
 
-# Common words of other languages, most of French, Spanish and German, that are hardly ever in English text, nor in names.
+# Common words of other languages, mostly of French, Spanish and German, that are very rare in English text and in names.
 FOREIGN = """
 le les des une est je que der das und ist ich nicht sie el los del las la una mit für auf dans sur pour qui con por para wir ein
 eine il un es du den dem zu im sich wird wurde dass einer einem einen nach bei aus aber ces cette nous vous pas avec aux sont été
@@ -343,10 +343,10 @@ ve và là của bonjour merci hola gracias hallo danke
 
 
 def habits(sentences: Iterable[Sentence]) -> dict[str, Any]:
-    """Return what a treebank does with two kinds of signs, and its commonest words.
+    """Return how a treebank writes hyphens and punctuation marks, and its commonest words.
 
-    hyphens: whether they are tokens of their own: well - known, and not well-known. marks: None, but where there is no full stop,
-    as in Sinica, the signs that occur five times and more. common: as many words as `COMMON` has.
+    hyphens: whether they are tokens of their own: well - known, and not well-known. marks: None if the treebank has full stops;
+    else, as in Sinica, the marks that occur five times or more. common: as many words as `COMMON` has.
     """
     words = Counter(word for sentence in sentences for word in sentence.words)
     inside = sum(count for word, count in words.items() if re.fullmatch(r"\w+(-\w+)+", word))
@@ -365,7 +365,7 @@ def check_one(text: Any) -> None:
         raise TreebankError(problem, remedy)
 
 
-# What sentencex takes for the end of a sentence, but stands before a name or a number: INT. HOUSE, Eq. 3.
+# Abbreviations before a name or a number, which sentencex takes for the end of a sentence: INT. HOUSE, Eq. 3.
 NO_END = re.compile(r"(?:^|[\s(])(?:INT|EXT|[Ee]qs?|[Ff]igs?|[Aa]pprox|[Cc]f|ca|vs)\.\Z")
 
 
@@ -417,11 +417,11 @@ UNLEARNED = f"the parser never learned this language: its trees mean little. {OT
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads sentences as one parser knows them, and warns of what it never learned.
+    """Read sentences in the form that one parser knows, and warn of a language, a script or marks that it never learned.
 
-    hyphens: whether hyphens split words of raw text. scripts: those that the parser learned, such as LATIN; none if its encoder
-    may know any. common: the commonest words of what it learned; none if nobody knows them. pieces: gives the sub-words of each
-    word. marks: the punctuation that it knows; None: all. tags: those that it knows. reads_tags: whether it reads them in a text.
+    hyphens: whether hyphens split words of raw text. scripts: those that the parser learned, such as LATIN; empty: not known.
+    common: the commonest words of its training part; empty: not known. pieces: words -> the sub-words of each word. marks: the
+    punctuation that it knows; None: all. tags: the tags that it knows. reads_tags: whether it reads the tags of a text.
     """
 
     hyphens: bool = True
@@ -433,7 +433,7 @@ class Reader:
     reads_tags: bool = False
 
     def read(self, texts: Any, form: Form = "raw", skip: bool = False, one: bool = False) -> list[Sentence | None]:
-        """Return texts as sentences that the parser can read. Arguments, what is None, and errors: see `read_sentences`.
+        """Return texts as sentences that the parser can read. Arguments, the case of None, and errors: see `read_sentences`.
 
         one: there is one text. Raises TreebankError if it has several sentences.
         """
@@ -444,10 +444,10 @@ class Reader:
         return [None if entry is None else next(ready) for entry in entries]
 
     def prepared(self, sentences: Sequence[Sentence], form: Form = "raw") -> list[Sentence]:
-        """Return sentences as the parser can read them, and warn of what it never learned. Raises LalkitError: see `check_tags`.
+        """Return sentences in the form that the parser knows, with warnings. Raises LalkitError: see `check_tags`.
 
         A parser that learned from sentences without punctuation would take a full stop for a verb: punctuation that it does not
-        know is left out of the tree. (In CoNLL-U that was read it hangs on the root.) Sentences with trees stay as they are.
+        know is left out of the tree. (In CoNLL-U that was read, it depends on the root.) Sentences with trees stay as they are.
         """
         if form == "tagged":
             self.check_tags(sentences)
@@ -470,8 +470,8 @@ class Reader:
     def is_unlearned(self, sentences: Iterable[Sentence]) -> bool:
         """Return whether a text is hardly in the language that the parser learned: by words of other languages, or by two signs.
 
-        A parser of English: more words of the text are in `FOREIGN` than are common. Any: few words are common (in fewer than 20
-        words none), and those in small letters (others may be names) have many sub-words: 1.5 each (2.5) or more. English has 1.1
+        For a parser of English: more words are in `FOREIGN` than are common. For any parser: few words are common (under 20
+        words: none), and words in small letters (others may be names) have 1.5 (2.5) sub-words each or more. English has 1.1
         to 1.2 (CRAFT 1.6), and the other languages of PUD 1.7 to 2.2. No 300 sentences of a treebank of English are taken for
         another language. Of single sentences these are: 0.09 % of CRAFT (lists of abbreviations), at most 0.05 % of other English
         ones (quoted French), 92 to 97 % of PUD's German, Spanish and French ones, and 36 to 48 % of them without `FOREIGN`.

@@ -236,7 +236,7 @@ class Sentence:
     def tree(self) -> Node:
         """The constituents as a Node, each unary chain as several nodes. Where tags are missing, the tag is XX.
 
-        If no constituent covers the whole sentence, a constituent TOP is put over it.
+        Several words without a constituent over all of them get a constituent TOP. Raises TreebankError without constituents.
         """
         if self.constituents is None:
             remedy = "Use its dependencies, or a treebank or a parser with constituents."

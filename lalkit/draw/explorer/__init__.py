@@ -6,12 +6,12 @@ nothing from the network; a policy in its head forbids it. What it shows was com
 The data are plain dicts, lists and numbers, and Sentences; those marked with * may be missing.
 
 - A page: pane (heads, terms or plain), title, model, sentences; *norm (the one shown first), *norms (those that can be chosen:
-  name -> what it says), *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full or
-  glass), *constrain, *against (the label with which that of each constituent is compared).
+  name -> its meaning), *profile (corpus, spans, labels, led [label heads][labels], all [labels], norm), *boundary (full or
+  glass), *constrain, *against (the label that is compared with the label of each constituent).
   A plain pane shows trees alone (`tree_page`); `lalkit.interpret.explanation.page` makes the others.
 - A sentence of n words: sentence (both layers), gold (both layers, or None), spans; *attention (of each label head, over START,
   the words and STOP; the sum is 1), *arc_probabilities, *layers (of self-attention: name -> [heads][from][to], likewise).
-- A span, which is a constituent: start, end, label; *head, *probability (what is unsure is drawn faint, and a slider hides it),
+- A span, which is a constituent: start, end, label; *head, *probability (a low one is drawn faint, and a slider hides it),
   *score. The paper's layer gives values (norm -> a number for each label head). Label attention inside the span gives readings
   (of the span's own label, and of `against` or of the label with the second best score) and then (for each word: the best label,
   and its score, without the word's evidence). *against: what each part (head or word, then the rest) adds to the label, less
@@ -39,7 +39,7 @@ from lalkit.treebank.brackets import unescape
 from lalkit.treebank.joint import external_head
 from lalkit.treebank.tree import Sentence
 
-# The kinds of panes: the panel, its name for screen readers, its scripts, and what a reader must not conclude.
+# The kinds of panes: the panel, its name for screen readers, its scripts, and a caution for the reader.
 KINDS = {
     "heads": (
         "heads.html", "Label heads", ("bars.js", "head.js"),
@@ -61,8 +61,8 @@ DIGITS = 4  # significant digits of the numbers of a page, so that a page of 40 
 def explorer(data: dict, beside: dict | None = None) -> str:
     """Return the complete page of the data.
 
-    beside: data of the same sentences for a second pane, such as another parser's or gold's. Each pane then marks what the other
-    does not have; a "gold" in the data is not shown. Raises LalkitError if the sentences of both panes have other words.
+    beside: data of the same sentences for a second pane, such as another parser's or gold's. Each pane then marks the parts
+    that the other lacks; a "gold" in the data is not shown. Raises LalkitError if the words of the two panes differ.
     """
     panes, other = [data], "gold"
     if beside is not None:
@@ -109,7 +109,7 @@ def explorer_frame(html: str) -> str:
 def tree_page(sentences: Iterable[Sentence], title: str, model: str) -> dict:
     """Return the data of a page of trees without a parser, such as gold trees. Each sentence needs both layers.
 
-    model: a few words that say where the trees come from.
+    model: a few words that say where the trees come from. Raises LalkitError for a sentence without one of the layers.
     """
     pages = []
     for s in sentences:
@@ -141,7 +141,7 @@ def _script(kinds: dict) -> str:
 
 
 def _sentence(shown: dict, spans: list[dict], comparison: dict | None) -> dict:
-    """Return what the page's script needs of a sentence."""
+    """Return the data of a sentence that the page's script reads."""
     status = comparison["status"] if comparison else [None] * len(spans)
     rows = [{**span, "gold": span_status} for span, span_status in zip(spans, status)]
     for row in rows:
@@ -173,7 +173,7 @@ def compare(sentence: Sentence, spans: list[dict], gold: Sentence | None, name: 
     status: for each span "same", "extra" (not in gold), or {"label": gold's label over the same words};
     arcs: for each word "same", "head" (the head is wrong) or "label" (only the label is wrong);
     missing: the constituents of gold that the parse does not have; line: the counts, as sentences for the page; differs:
-    whether anything does. name: what the page calls gold.
+    whether there is any difference. name: the name of gold on the page.
     """
     if gold is None:
         return None
