@@ -240,13 +240,13 @@ def override(config: C, settings: dict[str, Any]) -> C:
     return config
 
 
-def _set(node: Any, path: list[str], value: Any, whole: str) -> Any:
+def _set(node: Any, path: list[str], value: Any, full_name: str) -> Any:
     names = _forms(type(node)) if isinstance(node, Settings) else {}
     if path[0] not in names:
-        raise ModelError(f"there is no setting {whole!r}", remedy=f"At this place: {', '.join(names) or 'none'}.")
+        raise ModelError(f"there is no setting {full_name!r}", remedy=f"At this place: {', '.join(names) or 'none'}.")
     if len(path) > 1:
-        return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, whole)})
-    return replace(node, **{path[0]: _read(type(node), path[0], value, whole)})
+        return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, full_name)})
+    return replace(node, **{path[0]: _read(type(node), path[0], value, full_name)})
 
 
 def to_dict(config: Any) -> dict:
@@ -337,8 +337,7 @@ def minilm() -> Config:
 
 def minilm_span() -> Config:
     """Return `minilm` with label attention inside the span instead of the paper's layer."""
-    model = replace(minilm().model, label_attention=None, span_attention=SpanAttentionConfig())
-    return replace(minilm(), model=model)
+    return override(minilm(), {"model.label_attention": None, "model.span_attention": {}})
 
 
 def chinese() -> Config:

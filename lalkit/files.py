@@ -114,7 +114,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
             raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)}")
         return dict(pairs)
 
-    def whole(digits: str) -> int:
+    def integer(digits: str) -> int:
         if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
             raise ValueError(f"the number {digits[:20]} ({len(digits)} digits) is too long")
         return int(digits)
@@ -125,7 +125,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
         return float(digits)
 
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
+        value = json.loads(text, object_pairs_hook=unique, parse_int=integer, parse_float=real, parse_constant=real)
         json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

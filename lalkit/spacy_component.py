@@ -147,7 +147,7 @@ def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]
                 last = token
         if prediction is None:
             continue
-        parse, sure = prediction.sentence, prediction.confidence
+        parse, confidence = prediction.sentence, prediction.confidence
         for k, token in enumerate(words):
             token.tag_ = parse.tags[k] if parse.tags else token.tag_
             token.pos_ = parse.upos[k] if parse.upos else token.pos_
@@ -155,9 +155,9 @@ def annotate(doc: Doc, parses: "list[tuple[Span, list[Token], Prediction | None]
                 head = parse.heads[k]
                 heads[token.i] = words[head - 1].i - token.i if head else 0
                 token.dep_ = "ROOT" if not head else parse.arc_labels[k] if parse.arc_labels else "dep"
-            if sure and sure.arcs:
-                token._.confidence = sure.arcs[k]
-        chances = {tuple(span[:2]): p for span, p in zip(prediction.spans, sure.spans)} if sure else {}
+            if confidence and confidence.arcs:
+                token._.confidence = confidence.arcs[k]
+        chances = {tuple(span[:2]): p for span, p in zip(prediction.spans, confidence.spans)} if confidence else {}
         for start, end, label in parse.constituents or ():
             spans.append(Span(doc, words[start].i, words[end - 1].i + 1, label))
             spans[-1]._.lalkit_probability = chances.get((start, end))

@@ -143,10 +143,10 @@ def available_bytes() -> int:
     """Return how many bytes this process may still use: the least that the machine or one of its control groups has left."""
     import psutil
 
-    own, left = "", [psutil.virtual_memory().available]
+    place, left = "", [psutil.virtual_memory().available]
     with suppress(OSError, StopIteration):
-        own = next(line[4:] for line in OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
-    for group in (CGROUP / own, *(CGROUP / own).parents):
+        place = next(line[4:] for line in OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
+    for group in (CGROUP / place, *(CGROUP / place).parents):
         with suppress(OSError, ValueError, KeyError):  # no such group, or no limit ("max")
             limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
             facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())

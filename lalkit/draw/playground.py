@@ -176,8 +176,8 @@ class Handler(BaseHTTPRequestHandler):
     def _is_ours(self) -> bool:
         """Return whether the request comes from our own page, or from no page: from a typed address, or from a program."""
         origin, site = (self.headers.get(name) for name in ("Origin", "Sec-Fetch-Site"))
-        own = origin is None or origin.partition("://")[2] == self.headers.get("Host")
-        return own and site in (None, "same-origin", "none")
+        ours = origin is None or origin.partition("://")[2] == self.headers.get("Host")
+        return ours and site in (None, "same-origin", "none")
 
     def _is_known(self) -> bool:
         """Return whether the request names one host: an IP address, localhost, or the server's own (no "DNS rebinding")."""

@@ -156,11 +156,12 @@ def trace(explanation: Explanation, norm: str, sentence: int, span: Span, count:
     Args: explanation: of sentences with gold trees. norm: see `NORMS`. sentence: its place. span: of it. count: of the heads.
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
-    Raises: LalkitError for a span that is not explained, and for gold trees without dependencies.
+    Raises: LalkitError for a span that is not explained, for trees without dependencies, and for label attention inside the span.
     """
     contributions = explanation.heads()
     values, parsed = contributions.by(norm)[_row(contributions, sentence, span)], contributions.parsed
-    attention = explanation.sentences[sentence].attention
+    if (attention := explanation.sentences[sentence].attention) is None:
+        raise LalkitError("a head attends inside each span only", remedy="Trace with a parser of the paper's layer.")
     known = top_heads(parsed, norm, span[2]) if parsed.labelled(span[2]).any() else []
     words, rows = ["<START>", *explanation.parses[sentence].words, "<STOP>"], []
     root, nouns = _root_and_nouns(explanation.given[sentence])

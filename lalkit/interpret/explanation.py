@@ -321,8 +321,8 @@ def paragraph(explanation: Explanation, one: Explained, place: int, top: int) ->
     head = next((span.head for span in one.prediction.spans if span[:3] == (start, end, label)), 0)
     begin = f"{label} “{' '.join(one.words[start:end])}”"
     begin += f", head word “{one.words[head - 1]}”" if head else ""
-    if sure := one.prediction.confidence:
-        probable = {span[:3]: p for span, p in zip(one.prediction.spans, sure.spans)}
+    if confidence := one.prediction.confidence:
+        probable = {span[:3]: p for span, p in zip(one.prediction.spans, confidence.spans)}
         begin += f", probability {probable[start, end, label]:.3g}"
     begin += f", score {score:.2f}: "
     if explanation.against:

@@ -111,9 +111,9 @@ class LabelAttention(HookedModule):
         super().__init__()
         config = from_dict(LabelAttentionConfig, config, "settings") if isinstance(config, dict) else config
         self.config, heads = config, config.heads
-        self.sizes, whole = (d_content, d_position), (d_content + d_position,)
+        self.sizes, undivided = (d_content, d_position), (d_content + d_position,)
         halves = self.sizes, halve(config.d_kv)
-        d_model, self.inner = (whole, (config.d_kv,)) if config.partition == "none" else halves
+        d_model, self.inner = (undivided, (config.d_kv,)) if config.partition == "none" else halves
         self.whole = config.partition != "all"  # R reads the whole vector
         self.key, self.value = (PartitionedLinear(d_model, self.inner, heads) for _ in range(2))
         if config.query == "vector":
@@ -123,12 +123,12 @@ class LabelAttention(HookedModule):
         copies = None if config.shared else heads
         if config.combine == "concat":
             self.project = PartitionedLinear(self.inner, d_model, copies)  # P
-            d_in, d_out = (whole, (config.d_out,)) if self.whole else (d_model, halve(config.d_out))
+            d_in, d_out = (undivided, (config.d_out,)) if self.whole else (d_model, halve(config.d_out))
             self.reduce = PartitionedLinear(d_in, d_out, copies)  # R
             shape = (config.d_out,) if config.shared else (heads, config.d_out)
         else:
             self.project = PartitionedLinear(tuple(heads * size for size in self.inner), d_model)
-            shape = whole
+            shape = undivided
         self.gain, self.offset = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
         self.folds = config.query == "vector" and config.combine == "concat" and config.shared
         self._cached: tuple[tuple, Tensor, Blocks, list[Tensor]] | None = None

@@ -118,7 +118,7 @@ class Bert(HookedModule):
             read, expected = {}, self.state_dict()
             for file in files:
                 read |= load_file(regular(file))
-            tensors = {name: tensor for name, tensor in whole(read).items() if name in expected}
+            tensors = {name: tensor for name, tensor in unpack(read).items() if name in expected}
             fill(self, tensors, str(files[0]), "Get the encoder again.")
 
     def get_input_embeddings(self) -> nn.Module:
@@ -155,7 +155,7 @@ class Bert(HookedModule):
         return table(torch.where(size < single, size, far) + side * (away > 0)).permute(2, 0, 1)
 
 
-def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def unpack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return weights with every matrix of 4 bits as numbers.
 
     Such a matrix is two tensors. `scale` has one number for 32 weights of a row, [rows, columns / 32, 1]; `pairs` has two weights

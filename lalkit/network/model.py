@@ -321,8 +321,8 @@ class Model:
 
         def finish() -> list[Prediction]:
             labels, tags = (indices.tolist() for indices in best())
-            sure = confidences(self, scored, trees, scores, threads) if probabilities else [None] * len(trees)
-            return [assemble(self, *of, precision) for of in zip(scored.sentences, trees, labels, tags, sure)]
+            certainty = confidences(self, scored, trees, scores, threads) if probabilities else [None] * len(trees)
+            return [assemble(self, *of, precision) for of in zip(scored.sentences, trees, labels, tags, certainty)]
 
         return finish
 

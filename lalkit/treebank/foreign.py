@@ -73,7 +73,7 @@ def annotation(sentences: Sequence[Sentence]) -> Iterator[TreebankError]:
     }
     for kind, look, share, problem, remedy in LOOKS:
         seen = Counter({name: count for name, count in counts[kind].items() if look.fullmatch(name)})
-        sure = sum(count for name, count in seen.items() if name.strip("0*-123456789"))  # 0 and * are words, too
-        if sure > share * counts["words"].total():
+        annotated = sum(count for name, count in seen.items() if name.strip("0*-123456789"))  # 0 and * are words, too
+        if annotated > share * counts["words"].total():
             some = " ".join(name for name, _ in seen.most_common(3))
             yield TreebankError(f"{seen.total():,} {problem}: {some}", remedy.format(",".join(sorted(seen))))

@@ -196,9 +196,10 @@ def test_a_span_is_traced(seen):
     words = ["<START>", *one.words, "<STOP>"]
     assert row["word"] == words[int(np.argmax(one.attention[row["head"]]))]
     assert row["contribution"] == pytest.approx(one.parts.effect[:6].max())
-    for sentence, other in ((40, one.spans[0]), (3, (0, 1, "NO"))):
+    inside = replace(explained, sentences=[replace(each, attention=None) for each in explained.sentences])
+    for explanation, sentence, label in ((explained, 40, "S"), (explained, 3, "NO"), (inside, 3, one.spans[0][2])):
         with pytest.raises(LalkitError):
-            trace(explained, "exact", sentence, other, 6)
+            trace(explanation, "exact", sentence, (*one.spans[0][:2], label), 6)
 
 
 def attending(explained, trees):

@@ -26,7 +26,7 @@ from lalkit.files import write_bytes
 from lalkit.network import alignment, word_vectors
 from lalkit.network.alignment import PARTS, SubWords, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
-from lalkit.network.minilm import FOUR_BITS, MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, whole
+from lalkit.network.minilm import FOUR_BITS, MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, unpack
 from lalkit.network.model import Model
 from lalkit.network.parser import Network
 from lalkit.network.vocabulary import Vocab
@@ -293,7 +293,7 @@ def theirs(name, folder):
     if name == "minilm":
         return AutoModel.from_pretrained(folder, dtype=torch.float32)
     config = json.loads((folder / "config.json").read_text()) | {"model_type": "bert"}
-    weights = whole({n: x for file in folder.glob("model*") for n, x in load_file(file).items()})
+    weights = unpack({n: x for file in folder.glob("model*") for n, x in load_file(file).items()})
     if name == "e5-han":
         model = BertModel(BertConfig(**config), add_pooling_layer=False)
     else:  # transformers has two positions more, and no types
@@ -359,7 +359,7 @@ def test_mpnet_is_built_once_from_its_packages(places, tmp_path, monkeypatch):
 
 def test_blocks_of_4_bits():
     pairs, scale = torch.randint(0, 256, (3, 2, 16), dtype=torch.uint8), torch.rand(3, 2, 1).half()
-    matrix = whole({"a:pairs": pairs, "a:scale": scale, "b": scale})["a"]
+    matrix = unpack({"a:pairs": pairs, "a:scale": scale, "b": scale})["a"]
     for row, column in product(range(3), range(64)):
         block, place = divmod(column, 32)
         byte = int(pairs[row, block, place % 16])
@@ -372,7 +372,7 @@ def test_a_matrix_is_rounded_to_the_nearest_numbers_of_good_scales():
     parts = in_4_bits(matrix)
     blocks, scale = matrix.unflatten(1, (-1, 32)), parts["scale"].float()
     nearest = ((blocks / scale).round().clamp(-8, 7).nan_to_num(0) * scale).flatten(1)
-    assert torch.equal(whole({f"a:{kind}": part for kind, part in parts.items()})["a"], nearest)
+    assert torch.equal(unpack({f"a:{kind}": part for kind, part in parts.items()})["a"], nearest)
     error = (nearest - matrix).square().sum()
     assert error < 0.008 * matrix.square().sum()  # 0.0083 with the largest number at the end
 
