@@ -226,7 +226,8 @@ NUMBERS = [
         "the probability": "probability", "the contrast with the second label": "contrast"}),
     (lambda: family("ablation-1"), CLAIM, {"table 1, F1: feed-forward without residual dropout, less neither":
         "feed-forward: with, residual dropout: without > feed-forward: without, residual dropout: without"}),
-    (lambda: family("ablation-2"), CLAIM, {"table 2, F1: a query vector, less a query matrix":
+    (lambda: family("ablation-2"), CLAIM, {"table 2, F1: vector, concatenated, less matrix, projected":
+        "query: vector, heads: concatenated > query: matrix, heads: projected", "table 2, F1: a query vector, less a matrix":
         "query: vector, heads: concatenated > query: matrix, heads: concatenated"}),
     (lambda: family("layers").iloc[::-1], CLAIM, {"table 5, F1: three self-attention layers, less two | {0}": "3 > 2"}),
     (lambda: family("objectives"), CLAIM, {"CRAFT, F1: likelihood of joint trees, less margin | {1}": "likelihood > margin"}),
