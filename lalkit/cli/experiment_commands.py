@@ -60,10 +60,10 @@ def report_sweeps(
 ) -> None:  # fmt: skip
     """Write tables, tests, the verdict on each claim and a figure of finished sweeps.
 
-    Example: lalkit report sweeps runs/sweeps/ablation-1-sample
+    Example: lalkit report sweeps runs/sweeps/ablation-1
 
     Args:
-        sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1-sample, or tables of reports, e.g. figures/sweeps/silver.csv.
+        sweeps: Folders of sweeps, e.g. runs/sweeps/ablation-1, or tables of reports, e.g. figures/sweeps/silver.csv.
         out: The folder of the report.
         no_picture: Leave the figure out; the page says how to draw it.
     """
