@@ -76,7 +76,7 @@ class LabelAttentionConfig(Settings):
     # Which maps keep content and position apart. projections: K, V and P, but R reads both [R]: *the paper's layer*. all: R,
     # too, as in the shipped parser en-news [D]: *the layer in halves*. none: no map (a switch of [R]).
     partition: Literal["none", "projections", "all"] = "projections"
-    normaliser: Literal["softmax", "entmax15", "sparsemax"] = "softmax"  # [P]
+    normaliser: Literal["softmax", "entmax15", "sparsemax", "uniform"] = "softmax"  # [P]; uniform is a control [D]
     # [R] per sentence and head; 0 is "no RD" in table 1. Attention has dropout 0.2 [R], too
     residual_dropout: Share = 0.2
 
@@ -230,13 +230,14 @@ class Config(Settings):
     train: TrainConfig = field(default_factory=TrainConfig)
 
 
-def override(config: C, settings: dict[str, Any]) -> C:
+def override(config: C, settings: dict[str, Any], where: str = "") -> C:
     """Return a config with some settings replaced: {'model.label_attention.heads': 32, 'train.seed': 2}.
 
-    A text is read as the setting's type. Raises ModelError for an unknown setting or a value of the wrong type.
+    A text is read as the setting's type. A section may be a dict of the settings that change. where: what stands before their
+    names in an error. Raises ModelError for an unknown setting or a value of the wrong type.
     """
     for path, value in settings.items():
-        config = _set(config, path.split("."), value, path)
+        config = _set(config, str(path).split("."), value, f"{where}{path}")
     return config
 
 
@@ -244,9 +245,9 @@ def _set(node: Any, path: list[str], value: Any, full_name: str) -> Any:
     names = _forms(type(node)) if isinstance(node, Settings) else {}
     if path[0] not in names:
         raise ModelError(f"there is no setting {full_name!r}", remedy=f"At this place: {', '.join(names) or 'none'}.")
-    if len(path) > 1:
-        return replace(node, **{path[0]: _set(getattr(node, path[0]), path[1:], value, full_name)})
-    return replace(node, **{path[0]: _read(type(node), path[0], value, full_name)})
+    old, rest = getattr(node, path[0]), path[1:]
+    new = _set(old, rest, value, full_name) if rest else _read(type(node), path[0], value, full_name, old)
+    return replace(node, **{path[0]: new})
 
 
 def to_dict(config: Any) -> dict:
@@ -278,10 +279,11 @@ def _forms(config: type) -> dict[str, tuple[type | None, bool, TypeAdapter | Non
     return forms
 
 
-def _read(config: type, name: str, value: Any, where: str) -> Any:
+def _read(config: type, name: str, value: Any, where: str, old: Any = None) -> Any:
     """Return a value, given as text or from JSON, as the type with which its setting is declared.
 
-    where: the whole name of the setting. Raises ModelError for a value of another type, or out of its bounds.
+    where: the whole name of the setting. old: the section that is there; of its settings, a dict changes those that it names.
+    Raises ModelError for a value of another type, or out of its bounds.
     """
     section, optional, adapter = _forms(config)[name]
     value = str(value) if isinstance(value, Path) else value
@@ -297,6 +299,8 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
                     remedy = "Import the module that defines it, and call lalkit.register_layer before."
                     raise ModelError(f"{where} is the layer {layer!r}, which is not registered here", remedy=remedy)
                 section = LAYERS[layer][1]
+            elif isinstance(value, dict) and isinstance(old, Settings):
+                return override(old, value, f"{where}.")
             return value if isinstance(value, (section, LayerConfig)) else from_dict(section, value, where)
         return adapter.validate_python(value, strict=not isinstance(value, str))
     except ValidationError as error:
@@ -304,12 +308,6 @@ def _read(config: type, name: str, value: Any, where: str) -> Any:
     except ValueError as error:
         problem = f'{error}. Give none, or JSON such as {{"d_key": 32}}'
     raise ModelError(f"{where} is {shown(value)}", remedy=f"{problem}.")
-
-
-# Sizes of the networks that are trained on a CPU.
-CPU_SIZES: dict[str, Any] = {
-    "d_content": 256, "d_position": 128, "layers": 1, "d_ff": 512, "arc_label_hidden": 64,
-}  # fmt: skip
 
 
 def tiny() -> Config:
@@ -331,7 +329,9 @@ def minilm() -> Config:
     As in the trial (`notebooks/sweeps/trial.yml`), there is no residual dropout, and the warm-up takes a tenth of the run.
     """
     attention = LabelAttentionConfig(heads=64, d_kv=64, d_out=64, residual_dropout=0.0)
-    model = ModelConfig(label_attention=attention, arc_hidden=256, **CPU_SIZES)
+    model = ModelConfig(
+        label_attention=attention, d_content=256, d_position=128, layers=1, d_ff=512, arc_hidden=256, arc_label_hidden=64,
+    )  # fmt: skip
     return Config(model, TrainConfig(warmup=0.1))
 
 

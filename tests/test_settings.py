@@ -1,11 +1,15 @@
 """Settings from text and JSON: read as their type, or refused by name."""
 
 import json
+from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 
 from lalkit.config import PRESETS, Config, from_dict, minilm, override, preset, to_dict
 from lalkit.treebank.corpora import repository
+
+EIGHT = replace(minilm().model.label_attention, heads=8)
 
 
 @pytest.mark.parametrize(
@@ -14,12 +18,13 @@ from lalkit.treebank.corpora import repository
         ("train.epochs", "3", 3), ("train.epochs", "3.0", 3), ("train.rate", "1e-3", 0.001), ("train.average", 0, 0.0),
         ("train.autocast", "false", False), ("train.start", "none", None), ("train.start", "en-news", "en-news"),
         ("model.label_attention", "none", None),
+        # A dict changes only the settings that it names.
+        *(("model.label_attention", value, EIGHT) for value in ({"heads": 8}, '{"heads": 8}')),
+        ("model", {"label_attention": {"heads": 8}}, replace(minilm().model, label_attention=EIGHT)),
     ],
 )  # fmt: skip
 def test_text_is_read_as_the_type_of_the_setting(name, text, value):
-    found = override(minilm(), {name: text})
-    for part in name.split("."):
-        found = getattr(found, part)
+    found = attrgetter(name)(override(minilm(), {name: text}))
     assert found == value and type(found) is type(value)
 
 

@@ -39,7 +39,7 @@ from lalkit.interpret.explanation import FIRST_LABEL, HEAD, NO_HEAD, Parts
 from lalkit.interpret.layers import Explainer, Sentences, Spans
 from lalkit.interpret.tables import Contributions, Heads
 from lalkit.network.batches import pad
-from lalkit.network.label_attention import LabelAttention
+from lalkit.network.label_attention import LabelAttention, normalise
 from lalkit.network.parser import ParserOutput
 from lalkit.network.scores import SpanScorer, fenceposts
 from lalkit.probes.view import AttentionView, Outcome, judged
@@ -183,12 +183,9 @@ class PaperLayer(Explainer):
         self.check_contexts()
         order = self.order(mean)
 
-        def uniform(attention: Tensor, mask: Tensor) -> Tensor:
-            return (mask / mask.sum(-1, keepdim=True)).to(attention)[:, None].expand_as(attention)
-
         shuffled = {"contexts": unchanged, "output": lambda y, attention: y[:, :, order]}
         return {
-            "uniform attention": {"attention": uniform},
+            "uniform attention": {"attention": lambda attention, mask: normalise(attention, mask[:, None], "uniform")},
             "zeroed": {"contexts": torch.zeros_like},
             "mean": {"contexts": lambda contexts: mean.to(contexts).expand_as(contexts)},
             "swapped sentences": {"contexts": lambda contexts: contexts.roll(1, 0)},

@@ -56,13 +56,14 @@ from lalkit.network.residual_norm import residual_norm
 
 ATTENTION_DROPOUT = 0.2  # [R]
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
+NORMALISERS["uniform"] = lambda scores, dim: torch.softmax(scores.clamp(max=OUTSIDE / 2), dim)  # the same for all words
 # The logit of padding. Its attention is exactly 0 under every normaliser. With -inf instead, a row of padding would have no
 # sparsemax, and its softmax would be NaN.
 OUTSIDE = -1e9
 
 
 def normalise(scores: Tensor, mask: Tensor, kind: str = "softmax") -> Tensor:
-    """Turn scores into attention over the last axis: softmax, or its sparse relatives from entmax; 0 where mask is False.
+    """Turn scores into attention over the last axis: softmax, its sparse relatives, or uniform; 0 where mask is False.
 
     Sources: Martins and Astudillo 2016 (sparsemax), Peters et al. 2019 (entmax). Raises ValueError for an unknown kind.
     """

@@ -45,9 +45,8 @@ logger = logging.getLogger(__name__)
 
 ALL_OTHERS = "all others"
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
-# A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated. A whole section would silently put its
-# other settings back to their defaults.
-RESERVED = {"train.seed", "train.max_minutes", "train", "model", "model.encoder"}
+# A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
+RESERVED = {"train.seed", "train.max_minutes", "train"}
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it

@@ -9,6 +9,7 @@ import torch
 from entmax import entmax15, sparsemax
 
 NORMALISERS = {"softmax": torch.softmax, "entmax15": entmax15, "sparsemax": sparsemax}
+NORMALISERS["uniform"] = lambda logits, dim: 0 * logits + 1 / logits.shape[dim]
 
 
 def dense(layer, head=None):
