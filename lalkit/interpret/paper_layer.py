@@ -7,7 +7,8 @@ A span vector is a difference of fenceposts, and each label head has its own sli
 
 A difference of sums is a sum of differences, so one number for each fencepost and head is enough for all spans.
 
-`exact` is the loss in the score of the span's label if the head's slice is set to zero. One forward pass gives it for all heads.
+The *effect* of a head (the norm `exact` of tables) is the loss in the score of the span's label if the head's slice is set to
+zero. One forward pass gives it for all heads.
 The span scorer is Linear, LN, ReLU, Linear (eq. 6), and its first step adds up the heads:
 
     W1 s_ij + b1 = b1 + sum_h W1[:, h] s_ij[h]        s_ij[h] = f_j[h] - f_i[h]
@@ -93,6 +94,10 @@ class PaperLayer(Explainer):
         return list(self.layer.parameters())
 
     def split(self, output: ParserOutput, b: int, n: int, spans: Int[Tensor, "m 3"]) -> tuple[Parts, np.ndarray]:
+        """Split scores by head: its effect, its raw contribution (the paper's own measure), and its part of the sum (`value`).
+
+        The parts of all heads and a last one, of no head, add up to the score: see `parts_of`.
+        """
         scorer, posts, (start, end, label) = self.model.network.spans, output.posts[b, : n + 1], spans.T
         sums, heads = posts.sum(-1), posts.shape[1]
         scores = output.label_scores[b, start, end, label][:, None]
