@@ -277,7 +277,7 @@ class ParseResult:
 
     def explore(
         self, beside: ParseResult | Sentence | None = None, constrain: bool = False, against: str | None = None,
-        layer: str | None = None,
+        layer: Literal["encoder", "pretrained"] | None = None,
     ) -> Exploration:  # fmt: skip
         """Return a page to explore: point at a constituent to see its label heads, or its words.
 
@@ -577,7 +577,7 @@ class Parser:
         if options:
             remedy = "Leave the options out. For probabilities, call .with_confidence() of the result."
             raise LalkitError("only the option precision can be combined with constraints", remedy=remedy)
-        readings = self.readings(*sentences, constraints)
+        readings = self.readings(sentences[0], constraints)
         return replace(self.result(readings, readings.readings([readings.best])[0]), reading=None)
 
     def readings(self, sentence: Sentence, constraints: Constraints = Constraints()) -> Readings:  # noqa: B008
@@ -866,7 +866,7 @@ class Parser:
                 characters=PAGE_CHARACTERS, trees=PAGE_TREES,
             )  # fmt: skip
             files = {f"/{name}": asset(name) for name in ("playground.css", "playground.js", "typing.js")}
-            answers = {"/parse": typed.trees, "/explore": typed.page}
+            answers: dict = {"/parse": typed.trees, "/explore": typed.page}
             server = LocalServer({"/": first, **files, **answers}, host, port)
             PLAYGROUNDS[self] = server
         server.height = height

@@ -199,8 +199,8 @@ def on_charts(settings: Settings, lengths: Sequence[int], name: str, mode: str, 
     """Compare two functions of a chart, for sentences of these lengths."""
     rows = []
     for words in lengths:
-        calls = (partial(function, *random_chart(words), 0.5) for function in both)
-        rows.append(compare(settings, name, f"{words} words", mode, baseline, *calls, memory=False))
+        fast, slow = (partial(function, *random_chart(words), 0.5) for function in both)
+        rows.append(compare(settings, name, f"{words} words", mode, baseline, fast, slow, memory=False))
     return rows
 
 
@@ -249,7 +249,7 @@ def parse(settings: Settings) -> list[dict]:
     @torch.inference_mode()
     def encode() -> None:
         for batch in ready:
-            network.words.transformer(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())
+            network.words.transformer(input_ids=batch.subwords, attention_mask=batch.subword_mask.long())  # type: ignore[operator]
 
     device = settings.device
     baseline = torch.cuda.get_device_name(device) if device != "cpu" else torch.cpu.get_capabilities().get("cpu_name")
@@ -392,7 +392,7 @@ def train(settings: Settings) -> list[dict]:
     """
     model, sentences, name = model_and_sentences(settings)
     network, config = model.network, model.config.train
-    encoder = network.words.transformer
+    encoder: nn.Module = network.words.transformer  # type: ignore[assignment]
     tagger = nn.Linear(network.words.project.in_features, len(model.vocab.tags)).to(settings.device)
     short, _ = trainable(sentences, MAX_LENGTH)
     groups = batches([len(s) for s in short], config.batch_tokens)

@@ -242,7 +242,7 @@ def override(config: C, settings: dict[str, Any], where: str = "") -> C:
 
 
 def _set(node: Any, path: list[str], value: Any, full_name: str) -> Any:
-    names = _forms(type(node)) if isinstance(node, Settings) else {}
+    names = _forms(type(node)) if isinstance(node, Settings) else {}  # type: ignore[arg-type]
     if path[0] not in names:
         raise ModelError(f"there is no setting {full_name!r}", remedy=f"At this place: {', '.join(names) or 'none'}.")
     old, rest = getattr(node, path[0]), path[1:]

@@ -49,10 +49,10 @@ def start_batch(
 
     def finish() -> list[JointTree]:
         best, label, arcs, wrong = arrays()
-        for b in wrong.nonzero()[0]:
+        for b in wrong.nonzero()[0].tolist():
             n = sizes[b]
             scores = label_scores[b, : n + 1, : n + 1], arc_scores[b, :n, : n + 1]
-            check_scores(*(part.cpu().numpy() for part in scores), names[b])
+            check_scores(scores[0].cpu().numpy(), scores[1].cpu().numpy(), names[b])
 
         def decode(b: int) -> JointTree:
             n = sizes[b]

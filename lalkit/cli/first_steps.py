@@ -165,8 +165,8 @@ def models_list(context: typer.Context, json_: options.Json = None) -> None:
         return
     table = pd.DataFrame(rows)
     again = table["name"].duplicated()  # a parser of several treebanks has a row for each
-    facts = ["name", "for", "MB", "encoder", "licence"]
-    table[facts] = table[facts].astype(str).where(~again, "", axis=0)
+    columns = ["name", "for", "MB", "encoder", "licence"]
+    table[columns] = table[columns].astype(str).where(~again, "", axis=0)
     texts = ["name", "for", "on", "encoder", "licence"]
     table[texts] = table[texts].apply(lambda column: column.str.ljust(column.str.len().max()))
     print(table.to_string(index=False, na_rep="", float_format="{:.2f}".format, justify="left"))
@@ -238,8 +238,8 @@ def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop 
             print(note)
             clean = False
         clean &= not errors
-        for error in errors:
-            print(f"{split}: {error}" if split else error)
+        for found in errors:
+            print(f"{split}: {found}" if split else found)
         problems = len(corpus.problems)
         counts = f"{len(corpus)} sentences read, {problems} problems, {len(errors) - problems} without a joint form"
         print(f"{name} {split}".rstrip() + f": {counts}")

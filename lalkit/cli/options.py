@@ -38,7 +38,7 @@ class InOrder(TyperGroup):
     def list_commands(self, ctx) -> list[str]:
         for panel, names in PANELS.items():
             for name in names:
-                self.commands[name].rich_help_panel = panel
+                self.commands[name].rich_help_panel = panel  # type: ignore[attr-defined]
         return [name for names in PANELS.values() for name in names]
 
 

@@ -331,7 +331,7 @@ def serve(
     server = Parser.load(model, device=device).playground(host=host, port=port)
     logger.info("starting; the first time on a machine, this compiles for about %d seconds", COMPILING)
     for page in ("/parse", "/explore"):  # so that the first sentence that is typed need not wait
-        server.computing.submit(server.pages[page], {"text": ["It rained."]}).result()
+        server.computing.submit(server.pages[page], {"text": ["It rained."]}).result()  # type: ignore[arg-type]
     logger.info("type a sentence at this address; Ctrl-C ends the server")
     print(server.address, flush=True)
     if open_:

@@ -40,8 +40,8 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
     colours = dict(zip(cells, sns.color_palette(PALETTE, len(cells))))
     heights = [0.36 * len(cells) + 1.0, max(3.0, 0.2 * len(cells) + 0.6)][: 1 + (len(curves) > 0)]
-    size, options = (2.9 * len(measures) + 2, sum(heights)), {"rows": len(heights), "height_ratios": heights}
-    figure, panels = side_by_side(len(heights) * len(measures), *size, words=cells, **options)
+    size, rows = (2.9 * len(measures) + 2, sum(heights)), len(heights)
+    figure, panels = side_by_side(rows * len(measures), *size, words=cells, rows=rows, height_ratios=heights)
     panels = panels.reshape(len(heights), -1)
     for panel, measure in zip(panels[0], measures):
         style = {"data": runs, "x": measure, "y": "cell", "order": cells, "ax": panel}
@@ -117,6 +117,6 @@ def side_by_side(
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure (width, height in inches) and its `count` panels in rows. words: texts that decide the fonts."""
     use_fonts(words)
-    size = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
+    size: dict = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
     figure, panels = plt.subplots(rows, -(-count // rows), **size, **options)
     return figure, panels.ravel()

@@ -95,7 +95,7 @@ class LocalServer(ThreadingTCPServer):
         port = whole_number("--port", port, 0, 65_535)
         try:
             self.address_family, *_, place = getaddrinfo(host, port, type=SOCK_STREAM)[0]
-            super().__init__(place, Handler)
+            super().__init__(place, Handler)  # type: ignore[arg-type]
         except (OSError, UnicodeError) as error:
             remedy = "Choose another port (0 means any free one), or end the program that uses it."
             problem = f"cannot be opened: {reason(error)}"

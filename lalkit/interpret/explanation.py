@@ -199,14 +199,14 @@ class Explanation:
         table = spans.iloc[parts.span + np.repeat(before, [len(one.parts.span) for one in self.sentences])]
         table = table.reset_index(drop=True).assign(kind=np.array(PARTS, object)[parts.part, 1])
         table["part"] = [name for one in self.sentences for name in one.names(one.parts)]
-        head, position = np.where(parts.part == HEAD, parts.number, -1), [one.positions for one in self.sentences]
-        words = [np.array([None, *one.words], object)[place] for one, place in zip(self.sentences, position)]
-        table["word"], position = np.concatenate(words), np.concatenate(position)
+        head, places = np.where(parts.part == HEAD, parts.number, -1), [one.positions for one in self.sentences]
+        words = [np.array([None, *one.words], object)[place] for one, place in zip(self.sentences, places)]
+        table["word"], position = np.concatenate(words), np.concatenate(places)
         if self.head_labels:
             numbers = {label: number for number, label in enumerate(self.head_labels)}
             head = table["label"].map(numbers).fillna(-1).to_numpy(int)
-        for name, numbers, known in (("head", head, head >= 0), ("position", position, position > 0)):
-            table[name] = pd.Series(numbers, dtype="Int64").where(known)
+        for name, values, known in (("head", head, head >= 0), ("position", position, position > 0)):
+            table[name] = pd.Series(values, dtype="Int64").where(known)
         table["then"] = np.array([*self.labels, None], object)[parts.then]
         for name in NUMBERS:
             table[name] = np.nan if getattr(parts, name) is None else getattr(parts, name)
@@ -252,7 +252,7 @@ class Explanation:
         table = spans.loc[spans.index.repeat(heads.shape[1])].reset_index(drop=True)
         table["rank"], table["head"] = np.tile(np.arange(heads.shape[1]) + 1, len(heads)), heads.ravel()
         if self.head_labels:
-            table["head_label"] = [self.head_labels[head] for head in heads.ravel()]
+            table["head_label"] = [self.head_labels[head] for head in heads.ravel().tolist()]
         table["norm"], table["value"] = norm, np.take_along_axis(values, heads, 1).ravel()
         return with_words(table, self.parses, self.given)
 
@@ -401,7 +401,7 @@ def page(explanation: Explanation, model: str, title: str | None = None) -> dict
     if any(parse.heads is None for parse in explanation.parses):
         problem = "a page to explore shows both layers, and this parser gives constituents alone"
         raise LalkitError(problem, remedy="Use a parser of the task joint.")
-    data = {"pane": pane, "title": title or TITLES[pane], "model": model, "against": explanation.against}
+    data: dict = {"pane": pane, "title": title or TITLES[pane], "model": model, "against": explanation.against}
     if pane == "heads":
         data |= {"norm": "exact", "norms": NORMS, "profile": explanation.profile}
     else:

@@ -64,14 +64,14 @@ class PaperLayer(Explainer):
 
     @property
     def layer(self) -> LabelAttention:
-        return self.model.network.label_attention
+        return cast(LabelAttention, self.model.network.label_attention)
 
     @property
     def heads(self) -> int:
         return self.layer.config.heads
 
     @property
-    def mixed(self) -> bool:
+    def mixed(self) -> bool:  # type: ignore[override]
         """Whether the part of one head in the score of a span cannot be separated."""
         network, layer = self.model.network, self.layer
         together = layer is None or getattr(layer.config, "combine", "concat") == "project"
@@ -98,8 +98,8 @@ class PaperLayer(Explainer):
 
         The parts of all heads and a last one, of no head, add up to the score: see `parts_of`.
         """
-        scorer, posts, (start, end, label) = self.model.network.spans, output.posts[b, : n + 1], spans.T
-        sums, heads = posts.sum(-1), posts.shape[1]
+        scorer, posts = cast(SpanScorer, self.model.network.spans), output.posts[b, : n + 1]
+        sums, heads, (start, end, label) = posts.sum(-1), posts.shape[1], spans.T
         scores = output.label_scores[b, start, end, label][:, None]
         without = without_heads(scorer, posts, spans[:, :2])
         effects = scores - without.gather(2, label[:, None, None].expand(-1, heads, 1))[..., 0]

@@ -192,7 +192,7 @@ def vectors(
             x, posts = output.x[b : b + 1, : n + 2], output.posts[b, : n + 1].flatten(1)
             found = {"word": x[0, 1:-1], "boundary": posts}.get(at)
             if layer:
-                found = layer.vectors(x)[0]
+                found = layer.vectors(x)[0]  # type: ignore[attr-defined]
             if at == "span":
                 found = posts[[end for _, end, _ in spans]] - posts[[start for start, _, _ in spans]]
             seen[place] = prediction.sentence, spans, found.float().cpu().numpy()

@@ -113,14 +113,14 @@ class SpanLayer(Explainer):
         """
         logits, evidence, *edges = parts
         head = torch.arange(logits.shape[-1], device=logits.device).repeat(len(b))
-        spans = [x.repeat_interleave(logits.shape[-1]) for x in (b, start, end)]  # each for every head
+        every, i, j = (x.repeat_interleave(logits.shape[-1]) for x in (b, start, end))  # each for every head
         words = start[:, None] + torch.arange(max((end - start).tolist(), default=0), device=logits.device)
         inside = words < end[:, None]
         words = words.clamp(max=logits.shape[1] - 1)
-        attention = self.layer.attention(logits, *spans, head).unflatten(0, (len(b), -1))
+        attention = self.layer.attention(logits, every, i, j, head).unflatten(0, (len(b), -1))
         attention = attention.gather(2, words[:, None].expand(-1, attention.shape[1], -1)) * inside[:, None]
         values = (evidence[b[:, None], words] * inside[..., None]).transpose(1, 2).to(attention.dtype)
-        boundary = self.layer.boundary.at(tuple(edges), *spans, head + 1).unflatten(0, (len(b), -1))
+        boundary = self.layer.boundary.at(tuple(edges), every, i, j, head + 1).unflatten(0, (len(b), -1))
         return attention, values, boundary, inside
 
     @torch.no_grad()

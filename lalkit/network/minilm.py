@@ -111,8 +111,8 @@ class Bert(HookedModule):
         layers = nn.ModuleList(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.encoder, self.dropout = nn.ModuleDict({"layer": layers}), nn.Dropout(config.hidden_dropout_prob)
         if buckets := getattr(config, "relative_attention_num_buckets", 0):  # an MPNet
-            table = torch.empty(buckets, config.num_attention_heads)
-            self.encoder["relative_attention_bias"] = nn.Embedding.from_pretrained(table, freeze=False)
+            bias = torch.empty(buckets, config.num_attention_heads)
+            self.encoder["relative_attention_bias"] = table(bias)
         if weights:
             files = sorted(Path(folder).glob("model*.safetensors")) or [Path(folder) / "model.safetensors"]
             read, expected = {}, self.state_dict()

@@ -406,7 +406,7 @@ def check_lengths(model: Model, sentences: Sequence[Sentence], exact: bool = Fal
         scores *= min(2, len(sentences))  # the scores of the batch before are still in memory
         limits = [(scores, torch.cuda.mem_get_info(model.device)[0] + unused), (charts, machine.available_bytes())]
     for needed, limit in limits:
-        machine.check_fits(n, needed, limit, longest.where)
+        machine.check_fits(n, needed, limit, longest.where)  # type: ignore[union-attr]
 
 
 @contextmanager

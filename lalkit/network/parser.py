@@ -76,7 +76,7 @@ class Network(HookedModule):
         self.tags = nn.Embedding(tags, config.d_content) if config.tag_input != "none" else None
         self.encoder = Encoder(config)
         lal = config.label_attention
-        layer = RegisteredLayer if isinstance(lal, LayerConfig) else LabelAttention
+        layer: Any = RegisteredLayer if isinstance(lal, LayerConfig) else LabelAttention
         self.label_attention = layer(lal, config.d_content, config.d_position) if lal else None
         heads, self.slice = self.label_attention.d_out if lal else (1, (config.d_content, config.d_position))
         size = sum(self.slice)

@@ -106,8 +106,8 @@ class Points(HookedModule):
     twice, as in an ALBERT. A layer has the points that the second run passes once in every layer.
     """
 
-    def __init__(self, transformer: nn.Module):
-        """transformer: it gets forward hooks at its layers, which do nothing outside of `watched`."""
+    def __init__(self, transformer: Any):
+        """transformer: a module; it gets forward hooks at its layers, which do nothing outside of `watched`."""
         super().__init__()
         depth, mode = transformer.config.num_hidden_layers, transformer.training
         words = torch.arange(10).view(2, 5) % transformer.config.vocab_size
@@ -123,7 +123,7 @@ class Points(HookedModule):
             outputs = {kind: first(found[0]) for kind, found in calls.items() if len(found) == depth}
             states = state.tolist(), state.transpose(0, 1).tolist()  # in XLNet, a row is a column of an output
             layer = next((k for k, out in outputs.items() if isinstance(out, Tensor) and out.tolist() in states), None)
-            for child in (child for child in children if type(child) is layer):
+            for child in filter(lambda child: type(child) is layer, children):
                 # Before the hooks of transformers, which keep the hidden states.
                 child.register_forward_pre_hook(begin, prepend=True)
                 child.register_forward_hook(end, prepend=True)
@@ -136,7 +136,7 @@ class Points(HookedModule):
         axes = {point: axes[point] for point, layers in seen.items() if layers == [*range(depth)]}
         self.layer = nn.ModuleList(HookedModule() for _ in seen.get("output", ()))
         for module in self.layer:
-            module.points = axes
+            module.points = axes  # type: ignore[assignment]
         self.missing = f"in the layers of {type(transformer).__name__}, lalkit finds {' and '.join(axes) or 'nothing'}"
 
     def watched(self) -> Any:

@@ -37,7 +37,7 @@ TAG = "parameters"
 FORM = "Write each line like: epochs: int = 3  # help. Types: str, int, float, bool, list[...]."
 # The name of a type in a notebook -> the type.
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": Annotated[float, AllowInfNan(False)], "bool": bool}
-TYPES |= {f"list[{name}]": list[kind] for name, kind in TYPES.items()}
+TYPES |= {f"list[{name}]": list[kind] for name, kind in TYPES.items()}  # type: ignore[valid-type]
 RUN_DIR = "LALKIT_RUN_DIR"  # environment variable that tells the notebook where to save
 MOST_SHOWN = 300  # characters of a cell and of its error in a message
 PATIENCE = 60.0  # seconds that a kernel has to end by itself on a busy machine
@@ -57,7 +57,7 @@ class Parameter(NamedTuple):
     type: str
     default: object
 
-    def convert(self, value: object, notebook: str = "") -> object:
+    def convert(self, value: Any, notebook: str = "") -> object:
         """Return the value as the declared type. Text from a command line is read: 3, 5e-5, true, or a,b,c for a list.
 
         Raises ParameterError with the notebook, the parameter, its declared type and the value.

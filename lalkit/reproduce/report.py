@@ -36,7 +36,7 @@ from lalkit.errors import ParameterError
 from lalkit.evaluation import statistics
 from lalkit.evaluation.statistics import COUNTS
 from lalkit.files import check_new, read_json, write_bytes, write_json, write_text
-from lalkit.reproduce.sweep import ALL_OTHERS, Description, Same, describe, finished, read_description, read_result
+from lalkit.reproduce.sweep import Description, Same, describe, finished, read_description, read_result
 from lalkit.treebank.corpora import repository, shipped
 
 SCORES = ("f1", "exact", "uas", "las", "tag_accuracy")
@@ -124,7 +124,7 @@ class Sweep:
         sides = [self.groups.get(cell, self.runs[:0])[measure].dropna().astype(float) for cell in (first, second)]
         if not all(map(len, sides)):
             return None
-        return {"seeds": min(map(len, sides)), **asdict(statistics.welch(*sides, margin))}
+        return {"seeds": min(map(len, sides)), **asdict(statistics.welch(sides[0], sides[1], margin))}
 
     def pairs(self) -> pd.DataFrame:
         """Compare every pair of cells by every measure, as `compare` does, with p corrected within each measure (p_holm)."""
@@ -182,12 +182,12 @@ def comparisons(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     rows = []
     for sweep in {sweep.name: sweep for sweep in sweeps}.values():
         for number, claim in enumerate(sweep.description.claims):
-            same = isinstance(claim, Same)
-            cell, other = (describe(claim.same), claim.as_) if same else (describe(claim.better), claim.than)
-            for against in [c for c in sweep.groups if c != cell] if other == ALL_OTHERS else [describe(other)]:
-                if found := sweep.compare(cell, against, claim.by, claim.within if same else MARGIN):
+            cell = describe(claim.same if isinstance(claim, Same) else claim.better)
+            other = claim.as_ if isinstance(claim, Same) else claim.than
+            for against in [c for c in sweep.groups if c != cell] if isinstance(other, str) else [describe(other)]:
+                if found := sweep.compare(cell, against, claim.by, getattr(claim, "within", MARGIN)):
                     row = {"sweep": sweep.name, "claim": number, "cell": cell, "against": against, "by": claim.by}
-                    rows.append({**row, **found, "tested": found["equal_p" if same else "p"]})
+                    rows.append({**row, **found, "tested": found["equal_p" if isinstance(claim, Same) else "p"]})
     table = pd.DataFrame(rows, columns=[*COMPARISON, "claim", *COMPARED])
     once = _corrected(table["tested"].mask(table.duplicated(COMPARISON)))
     return table.assign(p_holm=table.assign(once=once).groupby(COMPARISON, dropna=False)["once"].transform("first"))

@@ -43,7 +43,6 @@ from lalkit.treebank.corpora import repository
 
 logger = logging.getLogger(__name__)
 
-ALL_OTHERS = "all others"
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
 # A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
 RESERVED = {"train.seed", "train.max_minutes", "train"}
@@ -352,7 +351,7 @@ def launch(folder: Path, task: dict, processes: set) -> None:
     command = [sys.executable, "-m", "lalkit.reproduce.sweep", str(folder), json.dumps(task)]
     with (folder / "log.txt").open("ab") as log:
         # When we end, its standard input closes, and then it ends: _end_with_starter.
-        pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
         with subprocess.Popen(command, env={**os.environ, **ONE_THREAD, **modules()}, **pipes) as process:
             processes.add(process)
             code = process.wait()

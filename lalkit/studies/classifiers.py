@@ -185,7 +185,7 @@ class Classifier(Trained):
 
     form, Config, Vocabulary = "lalkit-classifier-1", ClassifierConfig, Vocabulary
 
-    def __init__(self, config: ClassifierConfig, vocabulary: Vocabulary):
+    def __init__(self, config: ClassifierConfig, vocabulary: Any):
         super().__init__(config, vocabulary)
         self.words = nn.Embedding(len(vocabulary.words) + 2, config.embedding, padding_idx=PADDING)
         self.encoder = ENCODERS[config.model](config.embedding, config.hidden)
@@ -235,7 +235,7 @@ class Classifier(Trained):
     def optimizer(self) -> torch.optim.Optimizer:
         attention = set(self.attention.parameters())
         others = [p for p in self.parameters() if p not in attention]
-        groups = [{"params": others}, {"params": [*attention], "weight_decay": 0.0}]  # [C]
+        groups: list[dict[str, Any]] = [{"params": others}, {"params": [*attention], "weight_decay": 0.0}]  # [C]
         return torch.optim.Adam(groups, self.config.rate, weight_decay=self.config.weight_decay, amsgrad=True)
 
 

@@ -210,7 +210,7 @@ def change_without(model: Summarizer, head: str, mode: str, batch: Batch) -> Cha
     even = even / even.sum(-1, keepdim=True)
     context = model.attention(block), {"contexts": lambda contexts: contexts * gate}
     copy = model, {"copied": lambda attention: even.expand_as(attention)}
-    return Change({"context": [context], "copy": [copy], "both": [context, copy]}[mode])
+    return Change({"context": [context], "copy": [copy], "both": [context, copy]}[mode])  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the study

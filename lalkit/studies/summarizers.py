@@ -187,7 +187,7 @@ class Summarizer(Trained):
     form, Config, Vocabulary = "lalkit-summarizer-3", SummarizerConfig, Vocabulary
     points = {"copied": "batch query key"}
 
-    def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):
+    def __init__(self, config: SummarizerConfig, vocabulary: Vocabulary):  # type: ignore[valid-type]
         super().__init__(config, vocabulary)
         d = config.d_model
         if d % config.heads:

@@ -14,7 +14,7 @@ import warnings
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Int
@@ -51,7 +51,7 @@ class Scores(nn.Module):
         batch = Batch(torch.full((1,), words), mask, tags, subwords, seen, places)
         output = self.network(batch, chart=False)
         logits, evidence, posts, _ = output.span_parts
-        scorer = self.network.spans.boundary
+        scorer = cast(SpanScorer, self.network.spans.boundary)
         boundary = scorer.second(torch.relu(scorer.norm(posts[0] + scorer.bias - posts[0, :, None])))
         dependents, heads = with_one(output.arc_parts[2][0, 1:-1]), with_one(output.arc_parts[3][0, :-1])
         arc_labels = torch.einsum("nk,akl,ml->nma", dependents, self.network.arcs.label, heads)
@@ -103,7 +103,7 @@ def to_onnx(network: Network) -> bytes:
     """Return the network in ONNX, for sentences of any length."""
     example = torch.zeros(1, 6, dtype=torch.long), torch.tensor([0, 1, 3, 4, 5])
     lengths = {"subwords": {1: torch.export.Dim("s", min=3)}, "last": {0: torch.export.Dim("t", min=3)}}
-    options = {"dynamo": True, "dynamic_shapes": lengths, "output_names": OUTPUTS, "verbose": False}
+    options: dict = {"dynamo": True, "dynamic_shapes": lengths, "output_names": OUTPUTS, "verbose": False}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings(action="ignore"):
         model = torch.onnx.export(Scores(network).eval(), example, **options).model_proto

@@ -91,7 +91,7 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": [p for p in trained if id(p) in encoder], "rate": config.encoder_rate},
     ]
     groups = [group for group in groups if group["params"]]
-    settings = {"betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.0}  # [R], without decay [D]
+    settings: dict = {"betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.0}  # [R], without decay [D]
     return torch.optim.AdamW(groups, fused=True, **settings)
 
 

@@ -52,7 +52,7 @@ def parse_tree(text: str) -> Node:
             raise tree
     if len(trees) != 1:
         raise TreebankError(f"{len(trees)} trees instead of one: {text[:60]!r}", "Give one tree in brackets.")
-    return trees[0]
+    return trees[0]  # type: ignore[return-value]
 
 
 def scan_trees(text: str, place: str = "", plain: bool = True) -> Iterator[tuple[int, Node | TreebankError]]:

@@ -96,7 +96,7 @@ class Treebank:
     def __getitem__(self, place: int | slice) -> Any:
         """Return one sentence, or the treebank of a slice of the sentences (without the problems)."""
         try:
-            part = self.sentences[place]
+            part: Any = self.sentences[place]
         except TypeError:
             raise TreebankError(f"{shown(place)} is no index", "Give a whole number or a slice.") from None
         return replace(self, sentences=part, problems=()) if isinstance(place, slice) else part
@@ -281,7 +281,7 @@ def build(
             raise TreebankError("its dependencies have no heads", "Leave the .conllu file out.", where=f"sentence {id}")
         heads = gold.heads
         if labels and not gold.labels:
-            labels = ["ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels)]
+            labels = tuple("ROOT" if h == 0 else "DEP" if label == "ROOT" else label for h, label in zip(heads, labels))
     layers: dict[str, Any] = {"heads": heads, "arc_labels": gold and gold.labels or labels, "upos": gold and gold.upos}
     layers["rows"] = gold.rows if gold else ()
     return replace(sentence, place=place, free_arcs=reading.free_arcs, **layers)
@@ -355,7 +355,7 @@ def _of_dependencies(item: conllu.Dependencies, id: str, place: str) -> Sentence
 
 def read_file(file: Path, reading: Reading = READING) -> Sentences:
     """Yield the sentences of one file: of dependencies if its name ends with .conllu or .conll, else of trees."""
-    pair: tuple = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
+    pair: tuple[Any, Any] = (None, file) if file.suffix in (".conllu", ".conll") else (file, None)
     return read_files(*pair, in_utf8(file.stem), reading)
 
 
@@ -382,7 +382,7 @@ def _of_nltk(folder: Path, corpus: str) -> Path:
     if (folder / corpus).is_dir():
         return folder / corpus
     try:
-        return zipfile.Path(folder / f"{corpus}.zip", f"{corpus}/")
+        return zipfile.Path(folder / f"{corpus}.zip", f"{corpus}/")  # type: ignore[return-value]
     except brackets.UNREADABLE as error:
         problem, where = f"is not a whole zip archive ({error})", str(folder / f"{corpus}.zip")
         raise CorpusError(problem, "Delete it and fetch it again.", where=where) from None

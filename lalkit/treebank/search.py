@@ -111,7 +111,7 @@ class Pattern:
         if isinstance(sentence, Sentence):
             where, heads, tree = sentence.where, sentence.heads, sentence.tree
         try:
-            for place in Place.of(tree).subtrees():
+            for place in Place.of(tree).subtrees():  # type: ignore[arg-type]
                 labels: dict[str, Place] = {}
                 if not any(expression(place, self._macros, labels) for expression in self._expressions):
                     continue

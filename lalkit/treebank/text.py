@@ -258,7 +258,7 @@ def read_lines(
     if form == "conllu":
         yield from ([sentence] for sentence in read_conllu("\n".join(lines), place, first))
         return
-    numbered = enumerate(lines, first)
+    numbered: Iterable[tuple[int, str]] = enumerate(lines, first)
     if form == "text" and place:  # paragraphs, and blank lines one by one
         numbered = (
             pair
