@@ -150,8 +150,8 @@ def cells() -> pd.DataFrame:
 def family(name: str) -> pd.DataFrame:
     """Return the comparisons of the claims of one file, over all treebanks and each once, with p corrected for all of them."""
     table = report.comparisons(sweeps(name)).dropna(subset="tested").drop_duplicates(report.COMPARISON)
-    axis = sweeps(name)[0].axes[0] + ": " if len(sweeps(name)[0].axes) == 1 else ""
-    pairs = (table["cell"] + " > " + table["against"]).str.replace(axis, "")
+    axes = "|".join(sweeps(name)[0].axes)
+    pairs = (table["cell"] + " > " + table["against"]).str.replace(f"({axes}): ", "", regex=True)
     return table.assign(pair=pairs, same=table["tested"] != table["p"], p=table["p_holm"])
 
 
@@ -224,11 +224,11 @@ NUMBERS = [
         "| at the edge of the constituent | {1} |": "encoderedge", "| inside it | {1} |": "encoderinside"}),
     (lambda: over_seeds("measures-graded", "truth treebank target removal extent", "value"), ERASER, {
         "the probability": "probability", "the contrast with the second label": "contrast"}),
-    (lambda: family("ablation-1"), CLAIM, {"table 1, F1: feed-forward without residual dropout, less neither":
-        "feed-forward: with, residual dropout: without > feed-forward: without, residual dropout: without"}),
-    (lambda: family("ablation-2"), CLAIM, {"table 2, F1: vector, concatenated, less matrix, projected":
-        "query: vector, heads: concatenated > query: matrix, heads: projected", "table 2, F1: a query vector, less a matrix":
-        "query: vector, heads: concatenated > query: matrix, heads: concatenated"}),
+    (lambda: family("ablation-1"), CLAIM, {
+        "table 1, F1: feed-forward without residual dropout, less neither": "with, without > without, without"}),
+    (lambda: family("ablation-2"), CLAIM, {"table 2, F1: a query vector, less a matrix": "vector, concatenated > matrix, concatenated",
+        "table 2, F1: heads concatenated, less projected": "vector, concatenated > vector, projected",
+        "table 2, F1: vector, concatenated, less matrix, projected": "vector, concatenated > matrix, projected"}),
     (lambda: family("layers").iloc[::-1], CLAIM, {"table 5, F1: three self-attention layers, less two | {0}": "3 > 2"}),
     (lambda: family("objectives"), CLAIM, {"CRAFT, F1: likelihood of joint trees, less margin | {1}": "likelihood > margin"}),
     (lambda: csv("peers/peers"), PEER, {"lalkit, `minilm-span`: both in one parser": "lalkit",
