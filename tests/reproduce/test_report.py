@@ -216,8 +216,6 @@ def test_a_committed_table_is_what_its_file_gives_now(path):
     """Settings and numbers of weights of every cell."""
     record = json.loads(path.with_suffix(".json").read_text())
     file = repository() / "notebooks" / "sweeps" / f"{record['name']}.yml"
-    if path.stem == "trial-chinese-deep" and not (repository() / "data/encoders/e5-han-12").exists():
-        pytest.skip("its encoder is not here: tools/encoders.py makes it")
     lines = reports.check(file, record["profile"]) if file.exists() else ["there is no file"]
     assert bool(lines) == (path.stem in STALE), lines
 
