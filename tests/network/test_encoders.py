@@ -177,8 +177,7 @@ def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, mon
         (vectors * batch.mask[..., None]).square().sum().backward()
         found.append([vectors.detach(), *(p.grad for p in parser.words.parameters() if p.grad is not None)])
     assert len(calls) > 3
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-3)
 
 
 def test_a_step_reaches_all_of_the_encoder_and_it_is_saved_whole(encoder, sentences, tmp_path):
