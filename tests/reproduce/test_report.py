@@ -205,7 +205,7 @@ OLD = "older than the record of presets: large first weights, 160 steps of warm-
 SCRATCH = "trained without an encoder, which the preset chinese has now"
 GONE = "its losses are gone, and its file with them"
 STALE = {
-    **dict.fromkeys(["layers-deep", "layers-glorot", "layers-longer"], OLD), "ties-short": GONE, "objectives": GONE,
+    **dict.fromkeys(["layers-glorot", "layers-longer"], OLD), "ties-short": GONE, "objectives": GONE,
     "objectives-biomedical": GONE, "control-chinese": SCRATCH, "heads-chinese": SCRATCH,
     "heads-biomedical": "the commit of its runs is not known", "heads-sample": "`lean` and `taught` are gone",
 }  # fmt: skip
