@@ -104,10 +104,10 @@ def check_old_people(answer):
     """Check the brackets of "The old fed the ducks"."""
     need_kind(answer, str, "It must be text with brackets.")
     found = tree_to_sentence(parse_tree(answer))
-    need(found.words == tuple("The old fed the ducks".split()), "the words are others.", "Five words, in their order.")
-    remedy = "There are four boxes. Draw it, and replace each box by one word."
+    need(found.words == tuple("The old fed the ducks".split()), "the words differ.", "Five words, in their order.")
+    remedy = "There are four boxes. Draw them, and replace each box by one word."
     boxes = {(0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP")}
-    need({*map(tuple, found.constituents)} == boxes, "the boxes are others.", remedy)
+    need({*map(tuple, found.constituents)} == boxes, "the boxes differ.", remedy)
     need(found.tags[1].startswith("NN"), "the tag of a word has not changed.", "What is the word class of *old* now?")
 
 
@@ -154,7 +154,7 @@ def check_attachments(answer):
     """Check the words on which the phrases with "with" hang in two sentences, as the default parser finds them."""
     texts = ("I saw the man with the telescope", "I ate the pizza with the fork")
     for word, text in zip(pair(answer, "head word", "head word"), texts):
-        need(isinstance(word, str), "a head word is no text.", "Write each head word in quotation marks.")
+        need(isinstance(word, str), "a head word is not text.", "Write each head word in quotation marks.")
         sentence = lalkit.load().parse(text).sentence
         found = sentence.words[sentence.heads[-1] - 1].lower()
         elsewhere = f"the phrase hangs elsewhere in {text!r}."
@@ -382,7 +382,7 @@ def check_changed_scores(answer):
     labels, arcs = pair(answer, "label_scores", "arc_scores")
     first = scores_of({(1, 4, "S"): 1, (0, 2, "NP"): 4, (2, 4, "VP"): 4})
     for given, before in ((labels, first), (arcs, ARCS)):
-        need(isinstance(given, np.ndarray), "the scores are no array.", "Change copies of label_scores and arc_scores.")
+        need(isinstance(given, np.ndarray), "scores must be arrays.", "Change copies of label_scores and arc_scores.")
         need(given.shape == before.shape, "the scores have another shape.", "Change copies of the lesson's arrays.")
     spans, others = np.triu_indices(len(WORDS) + 1, 1), ~np.eye(*ARCS.shape, 1, dtype=bool)  # what the decoder reads
     changed = (labels[spans] != first[spans]).sum() + (arcs != ARCS)[others].sum()
@@ -571,7 +571,7 @@ def check_useless_heads(answer):
     """Check what useless numbers do to the AUC in our table, and the name of a judge that has such numbers."""
     means = pd.read_csv(repository() / "figures/heads-know.csv").query("measure == 'AUC'").groupby("of")["value"].mean()
     change, judge = pair(answer, "change", "judge")
-    need(all(isinstance(part, str) for part in (change, judge)), "a part is no text.", 'Write both, such as "same".')
+    need(all(isinstance(part, str) for part in (change, judge)), "a part is not text.", 'Write both, such as "same".')
     need(judge.strip() in means.index, "there is no such judge.", "Copy its name from the table.")
     useless = [name for name in means.index if name.startswith("counted + ") and name != "counted + heads"]
     remedy = "Which judge has numbers of other constituents?"
@@ -663,7 +663,7 @@ def check_supported(answer):
     """Check the name of the model that attends most to the facts of bAbI 1."""
     runs = pd.read_csv(repository() / "figures/transparent.csv").query("study == 'main' and data == 'babi-1'")
     means = runs.groupby("system")["supported"].mean()
-    wrong = "another model attends to them more.", "Take means over the seeds."
+    wrong = "another model attends more to the facts.", "Take means over the seeds."
     need_one_of(
         answer,
         means.index,
@@ -679,7 +679,7 @@ def three_words(answer: Any) -> AttentionView:
     weights = floats(answer)
     need(weights.shape == (3,), "there are not three weights.", "Give one weight for each word: (a, b, c).")
     shares = (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6
-    need(shares, "they are no weights.", "They must be 0 or more, with the sum 1.")
+    need(shares, "these are not weights.", "They must be 0 or more, with the sum 1.")
     values, read = torch.tensor([1.0, 1, -1]).double()[None, None, :, None], torch.tensor([[1.0, 0.0]]).double()
     return linear_view(torch.tensor(weights)[None, None, None], values, read)
 
@@ -739,7 +739,7 @@ def exhausted():
 def check_most_different(answer):
     """Check the word of example 26 where the truths of logit and contrast differ most."""
     wrong = "another word has a larger difference.", "Subtract the columns, and forget the sign."
-    unknown = "this word is not in the constituent.", "Set example=26; it has nine words."
+    unknown = "this word is not in the constituent.", "Set example=26: that constituent has nine words."
     need_one_of(answer, *most_different(), *wrong, *unknown)
 
 
@@ -762,7 +762,7 @@ def check_pairs(answer):
     parser, point = lalkit.load("en-news"), "pretrained.0.output"
     for number, texts in enumerate(answer, 1):
         first, second = pair(texts, "sentence", "sentence")
-        need(isinstance(first, str) and isinstance(second, str), f"pair {number} is no text.", "Write sentences.")
+        need(isinstance(first, str) and isinstance(second, str), f"pair {number} is not text.", "Write sentences.")
         one, other = both = first.split(), second.split()
         need(one and len(one) == len(other), f"the lengths in pair {number} differ.", "Count words, and the full stop.")
         differ = sum(a != b for a, b in zip(one, other))
@@ -794,8 +794,8 @@ def check_chinese_clauses(answer):
     row = table.query("language == 'Chinese' and label == 'SBAR'").iloc[0]
     leader, percent = pair(answer, "leader", "percent")
     number = isinstance(percent, (Real, np.generic)) and not isinstance(percent, (bool, np.bool_))
-    need(isinstance(leader, str), "the leader is no text.", "Write the label of the head in quotation marks.")
-    need(number, "the percent is no number.", "Give it as the table has it.")
+    need(isinstance(leader, str), "the leader is not text.", "Write the label of the head in quotation marks.")
+    need(number, "the percent is not a number.", "Give it as the table has it.")
     wrong = "another head leads more of them.", "Read the row of Chinese, among those of SBAR."
     names = {*table["label"], *table["leader"]}
     need_one_of(leader, names, row["leader"], *wrong, "there is no such head.", "A head has the name of its label.")
@@ -815,7 +815,7 @@ def check_most_alike(answer):
     place = np.unravel_index(np.where(np.eye(len(least)), -2, least).argmax(), least.shape)
     labels = profiles[0].index
     given = pair(answer, "label", "label")
-    need(all(isinstance(label, str) for label in given), "a label is no text.", "Write both labels in quotation marks.")
+    need(all(isinstance(label, str) for label in given), "labels are text.", "Write both labels in quotation marks.")
     need({*given} <= {*labels}, "there is no such label.", "Take labels with at least 20 spans.")
     need({*given} == {*labels[[*place]]}, "another pair is more alike.", "Take the smallest of the five values.")
 
