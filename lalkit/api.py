@@ -99,7 +99,7 @@ class ParseResult:
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:
-        """(start, end) of each word in the typed text: the word is text[start:end]. None for a list of words.
+        """(start, end) of each word in the typed text: the word is text[start:end]. None without running text.
 
         >>> result.offsets[:2]
         ((0, 3), (4, 7))
@@ -271,7 +271,7 @@ class ParseResult:
 
         `print` shows it in words, a notebook its `.table`. See `lalkit.Explanation`.
 
-        against: also compare with this label. Raises LalkitError without such a constituent, in bf16, or for a changed network.
+        against: also compare with this label. LalkitError: no such constituent or label attention, bf16, a changed network.
         """
         return self._explain(against).of(label)
 
@@ -286,13 +286,13 @@ class ParseResult:
         Args:
             beside: the tree of a second pane: the result of another parser for the same sentence; this result again, to look at
                 two label heads; or a gold Sentence. Each pane marks the parts that the other pane does not have.
-            constrain: show the heads that each phrase could have, and offer to forbid or require constituents. The page sends
-                these to the page around its frame.
+            constrain: show the five most probable heads of a phrase, and offer to forbid or require constituents. The page
+                sends these to the page around its frame.
             against: compare the label of each constituent with this label.
             layer: "encoder" or "pretrained", to also show the self-attention of `Parser.self_attention`.
 
         Raises:
-            LalkitError: `beside` has other words, or one of the trees does not have both layers.
+            LalkitError: `beside` has other words, a tree lacks a layer, or the parser has no label attention.
         """
         from lalkit.draw.explorer import explorer, tree_page
 
@@ -443,7 +443,7 @@ class Parser:
     network = property(
         lambda self: self.model.network, doc="The network.\n\n>>> type(parser.network).__name__\n'Network'"
     )
-    vocab = property(lambda self: self.model.vocab, doc="What it knows by name.\n\n>>> len(parser.vocab.tags)\n45")
+    vocab = property(lambda self: self.model.vocab, doc="Labels, tags and words.\n\n>>> len(parser.vocab.tags)\n45")
     config = property(lambda self: self.model.config, doc="All settings.\n\n>>> parser.config.train.lam\n0.5")
     info = property(lambda self: self.model.info, doc="Results, and the origin.\n\n>>> parser.info['name']\n'en-news'")
 
@@ -561,7 +561,7 @@ class Parser:
 
         Args:
             text: Text, a list of words, or a Sentence.
-            form: The form of text: 'raw', 'tokens' or 'tagged'.
+            form: The form of text: 'raw' or 'text'; 'tokens' (words between spaces); 'tagged' (word_TAG); or 'conllu'.
             require: Parts that the tree must have, such as "NP(3,5)" or "2->4", see `lalkit.chart.constraints`.
             forbid: Parts that it must not have.
             options: All options of `parse_all` except errors; with constraints, only precision.
@@ -622,7 +622,7 @@ class Parser:
         errors: "skip" puts None in the place of a value that is missing or has no words. temperature: also compute the
         probabilities of all parts, with scores divided by this number (or two: of labels, of arcs). precision: instead of the
         parser's own. options: batch_words, threads and progress, as in `lalkit.network.model.Model.predict`. Raises LalkitError
-        for a value that is not a sentence. The message has its number.
+        for a value that is not a sentence. The message has its number. form: of the texts, as in `parse`.
         """
         entries = self.reader.read(texts, form, errors == "skip")
         sentences = [entry for entry in entries if entry is not None]
@@ -706,7 +706,7 @@ class Parser:
 
         by: "all" gives one row with the name of the parser (`Evaluation.summary`). The others give a row for each sentence, for
             each group of lengths, or for each label of constituents.
-        Raises: LalkitError for a sentence without a gold tree.
+        Raises: LalkitError for a sentence without a gold tree. options: those of `parse_all`.
         """
         import pandas as pd
 
@@ -773,7 +773,7 @@ class Parser:
 
         heads: numbers, or labels if each label has its own head. Paper's layer: the head's slice of the output is 0. Label
         attention inside the span: the head's evidence is 0; the boundary score of its label stays. A result belongs to the
-        network that parsed it: explain it inside the same block.
+        network that parsed it: explain it inside the same block. Raises ParameterError for a head that does not exist.
         """
         source = self.attribution
         return Change([(source.layer, source.without(heads, torch.zeros(source.heads))["head out"])], self)
@@ -901,7 +901,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     Args:
         first: A parser; or a result, a Sentence, a list of these, or a treebank.
         second: As first.
-        texts: The sentences that parsers parse. None: those of the other side.
+        texts: The sentences that parsers parse; two parsers need them. None: those of the other side.
 
     Returns:
         A `Comparison`. A notebook displays its `.table`, which has a row for each sentence.

@@ -89,7 +89,7 @@ def bench(
         routines: layer, spans, decode, probabilities, parse, host, train; by default all.
         device: Where to compute: cpu or cuda.
         repeats: The number of rounds of each comparison.
-        preset: The settings of the network in parse and train.
+        preset: The settings of the network in parse, host and train.
     """
     from lalkit import bench as comparisons
 

@@ -200,7 +200,7 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
 
 @command(data, "fetch")
 def data_fetch(name: str) -> None:
-    """Download a corpus from its owners.
+    """Download a corpus through NLTK if it is not here yet, and print its folder.
 
     Example: lalkit data fetch ptb-sample
 
@@ -216,7 +216,7 @@ def data_fetch(name: str) -> None:
 def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop = None) -> None:
     """List every problem of a corpus or of one file, and every sentence that has no joint tree.
 
-    Annotation of other programs and constituents without a head rule are problems, too. The exit code is 1 if there is one.
+    Also a problem: annotation of other programs, or no head rule for over 1/3 of constituents. The exit code is then 1.
 
     Example: lalkit data check sample
     """

@@ -172,7 +172,7 @@ Device = Annotated[str, typer.Option(help=DEVICE)]
 FILE, FOLDER = typer.Option(parser=output_file, metavar="FILE"), typer.Option(parser=output_folder, metavar="FOLDER")
 JSON = "Write the results as JSON to this file, and no text; - prints the JSON."
 Json = Annotated[Path | None, typer.Option("--json", parser=json_file, metavar="FILE", help=JSON)]
-REPLACE = "Replace the results of an earlier command. Without it, they are kept, and the command is refused."
+REPLACE = "Replace earlier results; without it the command is refused. A single file named by --out is always replaced."
 Replace = Annotated[bool, typer.Option("--replace", help=REPLACE)]
 Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 

@@ -52,7 +52,7 @@ def train(
         epochs: How often the training sentences are seen.
         max_minutes: Plan the training so that it ends in this time.
         resume: Continue the run in --out.
-        dry_run: Train and write nothing; estimate the number of weights, the memory and the time.
+        dry_run: Do not train and write nothing; estimate the number of weights, the memory and the time.
         start: Begin with the weights of a trained parser, a name or a folder: see book/parsers.md.
     """
     from lalkit import config
@@ -180,15 +180,15 @@ def parse(
         form: The form of a line: raw (one or more sentences), text (part of a running text; a blank line ends a paragraph),
             tokens (words between spaces), tagged (word_TAG pairs) or conllu (a file, written back with our tags and arcs).
         to: The form of the output: ptb, conllu, or json, or several with commas between them.
-        out: Write to this file; by default several forms of FILE are written beside it, to FILE.ptb and so on. If the
-            command was interrupted, the same command continues.
-        workers: The number of processes, one core each; by default this process uses all cores.
+        out: Write to this file (several forms: to OUT.ptb and so on); by default to standard output, several forms of FILE to
+            FILE.ptb and so on. If the command was interrupted, the same command continues.
+        workers: The number of processes, one core each; needs --out. By default this process uses all cores.
         cluster: Compute on the workers of this dask scheduler, e.g. tcp://host:8786.
         require: A part that the tree must have: NP(3,5), 2->4 (an arc) or 3_NN (a tag); words count from 1. Repeat it for more.
         forbid: A part that the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many readings, the best first, with their probabilities and their differences from the best: in
             each, some word has another head word. `result.alternatives(k, differ)` in Python has other ways to differ.
-        attach: Print the head words that this phrase of the sentence could have, with their exact probabilities.
+        attach: Print the five most probable head words of this phrase of the sentence, with their exact probabilities.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
     from lalkit import corpus

@@ -34,7 +34,7 @@ def sweep_figure(runs: pd.DataFrame, curves: pd.DataFrame, axes: Sequence[str], 
     Args:
         runs: the columns of `axes`, and the measures in percent. Rows with the same values of `axes` are the seeds of one cell.
         curves: the columns of `axes`, seed, epoch, and the measures in percent; without rows, the panels below are left out.
-        measures: such as f1, uas and las. One that no run has is left out.
+        axes, measures: names of columns: of the grid, and scores such as f1. A measure that no run has is left out.
     """
     runs, curves = (table.assign(cell=table[list(axes)].astype(str).agg(", ".join, axis=1)) for table in (runs, curves))
     cells, measures = list(dict.fromkeys(runs["cell"])), [name for name in measures if runs[name].notna().any()]
@@ -115,7 +115,7 @@ def save(figure: Figure, table: pd.DataFrame, path: Path) -> None:
 def side_by_side(
     count: int, width: float, height: float, words: Iterable[str] = (), rows: int = 1, **options
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure (width, height in inches) and its `count` panels in rows. words: texts that decide the fonts."""
+    """Return a figure (width, height in inches) and its panels: `count`, or more to fill all rows. words: for fonts."""
     use_fonts(words)
     size: dict = {"figsize": (width, height), "squeeze": False, "layout": "constrained"}
     figure, panels = plt.subplots(rows, -(-count // rows), **size, **options)

@@ -377,7 +377,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if not self.first or [s.words for s in self.first] != [s.words for s in self.second]:
-            remedy = "Give the same sentences on both sides, in the same order."
+            remedy = "Give the same sentences on both sides, in the same order; for two parsers, give texts."
             raise LalkitError("the two sides have different sentences, or none", remedy=remedy)
 
     @cached_property

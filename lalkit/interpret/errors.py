@@ -153,7 +153,7 @@ def missed(
 def trace(explanation: Explanation, norm: str, sentence: int, span: Span, count: int) -> pd.DataFrame:
     """Return the label heads that contribute most to one span.
 
-    Args: explanation: of sentences with gold trees. norm: see `NORMS`. sentence: its place. span: of it. count: of the heads.
+    Args: explanation: with gold trees. norm: see `NORMS`. sentence: from 0. span: (start, end, label). count: of heads.
     Returns: rank, head, contribution, word (to which the head attends most), attention (to this word), root (is this word the
         root of the sentence?), noun (is it a noun?), of_label (is the head a top head of the span's label?).
     Raises: LalkitError for a span that is not explained, for trees without dependencies, and for label attention inside the span.

@@ -293,8 +293,8 @@ class Explanation:
                 paragraphs.insert(0, f"# {' '.join(one.words)}")
             texts += filter(None, paragraphs)
         if not any(" score " in line for line in texts):
-            problem = f"there is no constituent that is not {self.against}"
-            raise LalkitError(problem, remedy="Compare with another label.")
+            problem = "there is no constituent to explain" + f" that is not {self.against}" * bool(self.against)
+            raise LalkitError(problem, remedy="Give another sentence, or another label to compare with.")
         if self.profile and not self.against:
             texts.append(f"The many sentences are those of {self.profile['corpus']}.")
         return "\n\n".join(texts)

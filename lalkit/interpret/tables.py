@@ -134,7 +134,7 @@ class Contributions:
 def top_shares(contributions: Contributions, norm: str, labels: Sequence[str] | None = None) -> pd.DataFrame:
     """Return, for each label, which heads lead its spans.
 
-    Args: labels as in `chosen`.
+    Args: norm: one of `NORMS`. labels: None: those with 20 spans or more (or all), the most frequent first.
     Returns: label, head, norm, spans, led (how many of these spans the head leads), share, low, high (percent), overall (the
         percent of all spans that the head leads), lift, lift_low, lift_high. A head that leads no span of the label is left
         out. The first row of a label is its top head.
@@ -178,9 +178,9 @@ def agreement(
 ) -> pd.DataFrame:
     """Compare how a norm ranks the heads of a span with how the exact effect ranks them.
 
-    The norms minmax and softmax rank the heads as raw does.
+    The norms minmax and softmax rank as raw does. Only for the paper's layer: the other layer has no exact effects.
 
-    Args: labels as in `chosen`.
+    Args: norms: of `NORMS`. labels: None: those with 20 spans or more (or all), the most frequent first.
     Returns: label, norm, spans, same_top, rho (see `likeness`).
     """
     rows = []

@@ -88,7 +88,7 @@ class Masks:
 
 
 class LabelAttention(HookedModule):
-    """x: [B, T, d_content + d_position], mask: [B, T] -> (y, attention).
+    """Compute label attention: x [B, T, d_content + d_position], mask [B, T] (True at words) -> (y, attention).
 
     >>> layer = lalkit.LabelAttention({"heads": 5, "d_out": 16}, 32, 32)
     >>> y, attention = layer(torch.zeros(1, 7, 64), torch.ones(1, 7, dtype=torch.bool))

@@ -57,7 +57,7 @@ class EdgeScorer(nn.Module):
 
 
 class SpanLabelAttention(HookedModule):
-    """Score labelled spans, like a `SpanScorer`. The empty label (index 0) scores 0.
+    """Score spans for each label: each has its attention over the words of the span. Label 0 is empty, its score is 0.
 
     >>> layer = lalkit.SpanLabelAttention({"boundary": "glass"}, 64, 0, 4, 0.0)
     >>> layer(torch.zeros(1, 7, 64)).shape

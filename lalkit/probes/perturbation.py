@@ -123,7 +123,7 @@ def permute(view: AttentionView, size: int, streams: Sequence[np.random.Generato
 
 
 def ablate(view: AttentionView, mode: str = "uniform") -> Outcome:
-    """Return the outcome without the attention of all heads. mode: one of MODES. Raises ValueError for another."""
+    """Return the outcome of other weights. mode: "uniform": all equal; "context": all 0. Raises ValueError for others."""
     if mode not in MODES:
         raise ValueError(f"no ablation {mode!r}: give one of {', '.join(MODES)}")
     return view.predict(uniform(view) if mode == "uniform" else torch.zeros_like(view.weights))

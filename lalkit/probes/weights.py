@@ -70,7 +70,7 @@ def mass_ratio(pooled: Tensor, flags: Tensor) -> Tensor:
 def relative_position(
     weights: Tensor, reference: Tensor, key_mask: Tensor, query_mask: Tensor, offsets: tuple[int, ...] = (-1, 1)
 ) -> Tensor:
-    """Return the share of queries [H, O] whose most attended key is at reference + offset. Of k equal keys, each counts 1/k.
+    """Return the share of queries whose most attended key is at reference + offset: [H, offsets]. k equal keys count 1/k each.
 
     reference [B, Q]: a position, for an encoder that of the query; -1: the query has none. Queries for which `places_near`
     finds no place are left out. It is nan if none is left.
@@ -123,7 +123,7 @@ def diversity_loss(values: Tensor, mask: Tensor) -> Tensor:
 def look_at(view: AttentionView, tags: Tensor | None = None, size: int = 0, **labels) -> pd.DataFrame:
     """Measure the attention of heads: entropy, largest weight, sparsity, and conicity (signed and absolute) of the mixed vectors.
 
-    tags: [B, T], numbers below `size`, -1 for none; with them also POS-KL. labels: system, seed.
+    tags: [B, T], numbers below `size`, -1: none; adds pos_kl, the divergence from the tags of the text. labels: system, seed.
     """
     pooled = pool_queries(view.weights, view.query_mask, view.key_mask)
     measures = {

@@ -192,7 +192,7 @@ def committed(file: str) -> Path:
 
 
 def read_list(value: str | Sequence) -> Sequence:
-    """Return a parameter that is a list. Plain papermill (`papermill -p`) passes it as a text: '["NP", "VP"]', or NP,VP."""
+    """Return a list parameter. In a text (`papermill -p`: '["NP", "VP"]', or NP,VP), whole numbers become int."""
     if not isinstance(value, str):
         return value
     return [int(item) if item.isdecimal() else item for item in _items(value)]

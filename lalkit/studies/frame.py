@@ -106,7 +106,7 @@ def train(kind: type[Trained], config: Any, data: Texts, out: str | Path) -> dic
         content, _ = read_run(out, kind.form)
         if "state" not in content or any(content.get(key) != task[key] for key in ("config", "data_sha256")):
             problem = "is a run of other settings or data, or of an older lalkit"
-            raise ModelError(problem, where=str(out), remedy="Give another --out, or move this folder away.")
+            raise ModelError(problem, where=str(out), remedy="Give another folder, or move this one away.")
         return content["state"]
     torch.manual_seed(config.seed)
     model: Any = kind(config, kind.Vocabulary.build(data.train, config))
@@ -160,7 +160,7 @@ def read_run(folder: str | Path, form: str) -> tuple[dict, dict[str, Tensor]]:
     """Return (the content of model.json, the tensors). Raises ModelError unless the folder holds a complete run of the format."""
     content, tensors = checkpoint.load_tensors(folder, "model")
     if content.get("format") != form:
-        remedy = "Give a folder that `lalkit study` wrote, or move this one away and train again."
+        remedy = "Give a folder that `lalkit.study` wrote, or move this one away and train again."
         raise ModelError(f"is no {form}", where=f"{folder}/model.json", remedy=remedy)
     return content, tensors
 

@@ -110,7 +110,7 @@ def load_model(folder: str | Path) -> Model:
     network = Network(config.model, vocab, weights=not moved)
     if content.get("frozen_sha256") != frozen_hash(network):
         problem = f"the encoder {config.model.encoder.pretrained!r} is not the one this parser was trained with"
-        remedy = "Install the encoder's version named in constraints.txt."
+        remedy = "Install the encoder's version of this parser; constraints.txt names that of minilm."
         raise ModelError(problem, where=str(folder), remedy=remedy)
     fill(network, tensors, str(folder), RETRAIN, trained(network))
     network.eval()

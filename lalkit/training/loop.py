@@ -276,7 +276,7 @@ class Training:
 def estimate(config: Config, treebank: str) -> str:
     """Return a text about the needs of a run: weights, memory, and the time of an epoch without evaluation. Writes nothing.
 
-    The largest batch of the first epoch, three others and one update are computed on the device that training would use. Time is
+    The largest batch of the first epoch, three others and one update are computed on the GPU if there is one. Time is
     estimated per word, padding included. Raises ModelError and CorpusError where training would raise them.
     """
     material = lessons(treebank, config.model.task, MAX_LENGTH)

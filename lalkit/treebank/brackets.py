@@ -246,7 +246,7 @@ def drop_empty(tree: Node, drop: Collection[str] = ()) -> Node | None:
 
 
 def tree_to_sentence(tree: Node, id: str = "") -> Sentence:
-    """Return words, tags and constituents of a cleaned tree: without function tags, unary chains joined by '::'."""
+    """Return a tree without traces as a Sentence, unary chains joined by '::'. TreebankError for '::' in a label."""
     words, tags, spans = [], [], []
     stack: list[tuple[Node | int, str]] = [(tree, "")]  # a node, or the start of an open span; the unary chain over it
     while stack:

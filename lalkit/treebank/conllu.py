@@ -148,7 +148,7 @@ def format_conllu(
     with universal parts of speech (UPOS) has what the rules of Universal Dependencies ask for: these in the fourth column, the
     text, and an id without spaces and slashes.
 
-    notes: for each sentence, comments and the last column (MISC) of every word; None if there are no notes.
+    notes: for each sentence, comments and the MISC column of every word, or None. Raises TreebankError without heads.
     """
     blocks = []
     for number, (sentence, (comments, last)) in enumerate(zip(sentences, notes or repeat(((), ()))), 1):

@@ -139,7 +139,7 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
 
     Args:
         name: a name of the table above, a folder, or a mixture of them; or a file: .conllu has dependencies, any other one trees.
-        split: train, dev or test; none for a file.
+        split: train, dev or test; "" for a file.
         task: 'constituents' reads trees only. 'joint' reads both layers. 'dependencies' leaves out each sentence that cannot be
             read, and adds it to the problems.
         lenient: collect problems instead of raising the first one, and do not log the notes.
@@ -151,7 +151,7 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
     one_file = not split and os.path.isfile(name.partition("@")[0] if not os.path.exists(name) else name)
     parts = [Part(name, task, 1.0)] if one_file and os.path.exists(name) else parts_of(name, task)
     if split not in SPLITS and not one_file:
-        remedy = f"The splits are {', '.join(SPLITS)}. Only one file has none: Treebank.load('own.conllu')."
+        remedy = f"The splits are {', '.join(SPLITS)}. A single file needs none: Treebank.load('own.conllu')."
         raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
     sentences, problems, notes = [], [], []
     for part in parts:
