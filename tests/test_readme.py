@@ -12,7 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lalkit.evaluation.statistics import mean_of_runs
+from lalkit.evaluation.statistics import mean_of_runs, welch
 from lalkit.reproduce import report
 from tests.command import commands, lalkit
 
@@ -180,6 +180,11 @@ def calibration() -> pd.DataFrame:
     return table.reindex(["span", "arc", "tree"], level="kind").reset_index()
 
 
+def beside() -> pd.DataFrame:
+    ours, theirs = (csv("peers/peers").query(f"system == '{name}'") for name in ("lalkit", "supar, both"))
+    return pd.DataFrame({key: vars(welch(ours[key], theirs[key], 0.3)) for key in ("f1", "uas", "las")}).T
+
+
 MEAN, PFL = "{:.2f} ({:.2f} to {:.2f})", "the paper's layer, with feed-forward"
 CELL = "cell == '{}'", "f1,f1 low,f1 high", MEAN
 CLAIM = 'pair == "{}" and not same and by == "f1"', "difference,low,high,p", "{:+.2f} ({:.2f} to {:.2f}), p = {:.3f}"
@@ -234,8 +239,11 @@ NUMBERS = [
     (lambda: pd.DataFrame([mean_of_runs(csv("sweeps/trial-layers").pivot_table(
         "f1", "seed", ["last layer", "self-attention layers"]) @ [1, 0, -1, -1, 0, 1])]), ("index == 0", "0,1,2", MEAN), {
         "abstract, F1: two more layers, without less with label attention": ""}),
-    (lambda: csv("peers/peers"), PEER, {"lalkit, `minilm-span`: both in one parser": "lalkit",
+    (lambda: csv("peers/peers").groupby("system").mean().reset_index(), PEER, {
+        "lalkit, `minilm-span`: both in one parser": "lalkit",
         "supar 1.1.4: `crf-con` and `biaffine-dep` in turn": "supar, both"}),
+    (beside, ("index == '{}'", "difference,low,high", MEAN), {
+        "less supar: F1 {0}, UAS": "f1", "UAS {0}, LAS": "uas", "LAS {0}. In 130 of 245 sentences": "las"}),
     (calibration, ("parser == '{}'", "False,True", "{:.1f} to {:.1f}"), {"en": "en", "zh-sinica": "zh-sinica"}),
 ]  # fmt: skip
 

@@ -16,7 +16,6 @@ from lalkit.treebank.search import Pattern, search
 from lalkit.treebank.tree import Node, Sentence, Span
 from tests.command import lalkit
 
-SENTENCES = load("sample", "test").sentences[:6]
 PAGE = (Path(__file__).parents[1] / "notebooks" / "patterns.md").read_text(encoding="utf-8")
 
 # ---------------------------------------------------------------- patterns

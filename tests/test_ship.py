@@ -14,7 +14,6 @@ from lalkit.api import Parser
 from lalkit.chart.sums import marginals
 from lalkit.config import override, tiny
 from lalkit.errors import LalkitError, ModelError
-from lalkit.network.alignment import SubWords, load_tokenizer
 from lalkit.reproduce.cards import checksum, verify
 from lalkit.training import named
 from lalkit.training.checkpoint import CALIBRATION
@@ -287,9 +286,3 @@ def test_the_wheels_are_those_of_the_checkout(tmp_path, monkeypatch):
 def test_e5_han_is_the_file_that_the_importer_made():
     digest = "76bd9fcd959c82fdae0c033fc809aef240f30dcf2b843786437c3c9ebccd1b30"
     assert hashlib.sha256((ROOT / "data/encoders/e5-han/model.safetensors").read_bytes()).hexdigest() == digest
-
-
-@pytest.mark.data
-def test_how_many_sub_words_a_chinese_word_has():
-    words, tokenizer = [word for s in load("sinica", "dev").sentences for word in s.words], load_tokenizer("e5-han")
-    assert round(sum(map(len, SubWords(tokenizer).of(words))) / len(words), 2) == 2.18

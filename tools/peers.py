@@ -177,9 +177,10 @@ def row(folders: Sequence[Path], test: Sequence) -> dict:
         for folder in folders
         if (folder / f"test.{kind}").exists()
     }
-    summaries = [scores.evaluate(test, parses).summary() for parses in layers.values()]
+    scored = {kind: scores.evaluate(test, parses).summary() for kind, parses in layers.items()}
+    kinds = {"f1": "trees", "uas": "conllu", "las": "conllu"}  # supar copies gold trees in comments
     return {
-        **{key: next((s[key] for s in summaries if s[key] is not None), None) for key in ("f1", "uas", "las")},
+        **{key: scored[kind][key] if kind in scored else None for key, kind in kinds.items()},
         "words_per_second": sum(map(len, test)) / sum(report["parse_seconds"] for report in reports),
         "epoch_seconds": sum(sum(r["epoch_seconds"]) / len(r["epoch_seconds"]) for r in reports),
         "contradictions": contradictions(*layers.values()) if len(layers) == 2 else None,

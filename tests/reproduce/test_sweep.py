@@ -20,7 +20,6 @@ from lalkit.training.loop import train
 from tests.command import lalkit
 
 SHIPPED = sorted((Path(__file__).parents[2] / "notebooks" / "sweeps").glob("*.yml"))
-LAYERS = {"layers": {1: {"model.layers": 1}}}
 
 
 @pytest.fixture
