@@ -160,7 +160,7 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
     for wanted, given in ((config(epochs=2), DATA), *((one, other) for other in others)):
         with pytest.raises(ModelError) as caught:
             train(wanted, given, run)
-        assert caught.value.where == str(run) and "another --out" in caught.value.remedy
+        assert caught.value.where == str(run) and "another folder" in caught.value.remedy
     train(one, replace(DATA, test=DATA.test[1:]), run)  # nothing is learned from it
     content = read_json(run / "model.json", "")
     for vocabulary in DAMAGED:
