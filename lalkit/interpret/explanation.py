@@ -293,7 +293,7 @@ class Explanation:
                 paragraphs.insert(0, f"# {' '.join(one.words)}")
             texts += filter(None, paragraphs)
         if not any(" score " in line for line in texts):
-            problem = "there is no constituent to explain" + f" that is not {self.against}" * bool(self.against)
+            problem = "there is no constituent" + f" that is not {self.against}" * bool(self.against)
             raise LalkitError(problem, remedy="Give another sentence, or another label to compare with.")
         if self.profile and not self.against:
             texts.append(f"The many sentences are those of {self.profile['corpus']}.")
