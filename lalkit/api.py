@@ -99,7 +99,7 @@ class ParseResult:
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:
-        """(start, end) of each word in the typed text: the word is text[start:end]. None without running text.
+        """(start, end) of each word in `sentence.text`, which has no white space around it. None without running text.
 
         >>> result.offsets[:2]
         ((0, 3), (4, 7))
@@ -440,9 +440,7 @@ class Parser:
     >>> print(parser.parse("Select the person driving"))  # doctest: +SKIP
     """
 
-    network = property(
-        lambda self: self.model.network, doc="The network.\n\n>>> type(parser.network).__name__\n'Network'"
-    )
+    network = property(lambda self: self.model.network, doc="The network.\n\n>>> parser.network.training\nFalse")
     vocab = property(lambda self: self.model.vocab, doc="Labels, tags and words.\n\n>>> len(parser.vocab.tags)\n45")
     config = property(lambda self: self.model.config, doc="All settings.\n\n>>> parser.config.train.lam\n0.5")
     info = property(lambda self: self.model.info, doc="Results, and the origin.\n\n>>> parser.info['name']\n'en-news'")
@@ -755,7 +753,7 @@ class Parser:
             if at != "word":
                 raise ParameterError(f"a layer has no vectors at {at!r}", remedy='Leave layer out, or give at="word".')
             return patching.vectors_of_layer(self.model, self._sentences(texts), layer, progress)
-        return patching.vectors(self.model, sentences_of(texts, self.reader.hyphens), at, batch_words, progress)
+        return patching.vectors(self.model, self._sentences(texts), at, batch_words, progress)
 
     def without(self, heads: int | str | Iterable[int | str]) -> Change:
         """Remove label heads inside the `with` block: `with parser.without(heads=[3, 7]):`. In nested blocks, all changes hold.
@@ -914,7 +912,7 @@ def compare(first: Any, second: Any, texts: Texts | None = None) -> Comparison:
     sides = [side if isinstance(side, Parser) else _trees(side) for side in (first, second)]
     if texts is None:
         texts = next((side for side in sides if not isinstance(side, Parser)), [])
-    sentences = sentences_of(texts)
+    sentences = sentences_of(texts, all(side.reader.hyphens for side in sides if isinstance(side, Parser)))
     trees = (_trees(side.parse_all(sentences)) if isinstance(side, Parser) else side for side in sides)
     return Comparison(*map(tuple, trees))
 

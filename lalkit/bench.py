@@ -42,7 +42,7 @@ from lalkit.network.model import Model, Precision, Prediction, Scored, bf16_is_f
 from lalkit.network.parser import Network
 from lalkit.network.scores import SpanScorer
 from lalkit.reproduce.notebook import read_list
-from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer
+from lalkit.training.objective import MAX_LENGTH, losses, make_optimizer, milliseconds
 from lalkit.treebank.check import trainable
 from lalkit.treebank.corpora import find, load
 from lalkit.treebank.text import script, script_of_letters
@@ -121,16 +121,6 @@ def row(settings: Settings, routine: str, case: str, mode: str, baseline: str, p
     return found | {name: round(number, 4) for name, number in numbers.items()} | {"memory_ratio": None}
 
 
-def milliseconds(function: Callable, device: str = "cpu", clock: Callable = time.perf_counter) -> float:
-    """Return the milliseconds of one call. On a GPU, wait for earlier work before it, and for the call's work after it."""
-    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
-    wait()
-    started = clock()
-    function()
-    wait()
-    return 1000 * (clock() - started)
-
-
 def peak_bytes(function: Callable, device: str = "cpu") -> int:
     """Return the most bytes that torch holds at once while the function runs, beyond what it held before; at least 1."""
     if device != "cpu":
@@ -183,7 +173,7 @@ def spans(settings: Settings) -> list[dict]:
     scorer, rows = SpanScorer(HEADS * 128, 250, LABELS, 0.0).to(settings.device).eval(), []
     for words in (20, 40, 80):
         posts = torch.randn(1, words + 1, HEADS, 128, device=settings.device)
-        both = partial(scorer, posts), partial(span_scores_twin, scorer, posts)
+        both = (lambda: scorer.chart(scorer.project(posts))), partial(span_scores_twin, scorer, posts)  # noqa: B023
         rows.append(compare(settings, "spans", f"{words} words", "forward", "every span vector formed", *both))
     return rows
 
@@ -281,9 +271,7 @@ def network_parts(network: Network) -> dict[str, list[tuple]]:
     }
 
 
-def part_rows(
-    settings: Settings, mode: str, baseline: str, whole: Callable, timed: dict[str, list[tuple]]
-) -> list[dict]:
+def part_rows(settings: Settings, mode: str, base: str, whole: Callable, timed: dict[str, list[tuple]]) -> list[dict]:
     """Return one row for each part of `whole` against all of it, and one for their sum. timed: as in `clocks`."""
     clocked = []  # the milliseconds of each part, in each round
 
@@ -294,7 +282,7 @@ def part_rows(
 
     totals = [total for total, _ in alternate(settings, whole, with_clocks)]
     pairs = {part: [(times[part], total) for times, total in zip(clocked[1:], totals)] for part in clocked[0]}
-    return [row(settings, "parts", part, mode, baseline, pairs[part]) for part in pairs]
+    return [row(settings, "parts", part, mode, base, pairs[part]) for part in pairs]
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ class EncoderConfig(Settings):
     mix_layers: bool = True  # a learned mix of all layers [D]; False: the last layer [P]
     # Do not train the sub-word embeddings, nor this many layers above them: less to train and to save [D]. None: train all.
     freeze_layers: LayersOrZero | None = 0
-    rank: SizeOrZero = 0  # rank of the learned change of the trained linear maps (LoRA, Hu et al. 2021); 0: full [D]
+    rank: SizeOrZero = 0  # rank of the change of each nn.Linear (LoRA, Hu et al. 2021; few in XLNet); 0: full [D]
 
 
 @dataclass(frozen=True)
@@ -250,9 +250,7 @@ def _set(node: Any, path: list[str], value: Any, full_name: str) -> Any:
     return replace(node, **{path[0]: new})
 
 
-def to_dict(config: Any) -> dict:
-    """Return a config as plain JSON values."""
-    return dataclasses.asdict(config)
+to_dict = dataclasses.asdict  # a config as plain JSON values
 
 
 def from_dict(kind: Any, values: dict, where: str = "config") -> Any:

@@ -103,7 +103,7 @@ def write_json(path: str | Path, value) -> Path:
 def parse_json(text: str, nan: bool = False) -> Any:
     """Return the value that a JSON text stands for. This is stricter than Python's own reader.
 
-    nan: whether NaN and infinite numbers are allowed.
+    nan: whether NaN, infinite numbers, and whole numbers of any size are allowed.
 
     Raises ValueError for a text that is not JSON or is nested too deeply, for a key that is in one object twice, for a whole
     number of more than 64 bits, for a number that is not finite, and for a lone surrogate that is not a byte of a file name.
@@ -115,7 +115,7 @@ def parse_json(text: str, nan: bool = False) -> Any:
         return dict(pairs)
 
     def integer(digits: str) -> int:
-        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        if not nan and (len(digits) > 20 or not -(2**63) <= int(digits) < 2**63):
             raise ValueError(f"the number {digits[:20]} ({len(digits)} digits) is too long")
         return int(digits)
 

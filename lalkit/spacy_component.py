@@ -49,7 +49,7 @@ class Tokenizer(DummyTokenizer):
             starts.append(place := text.index(word, place))
             place += len(word)
         ends = [*starts[1:], len(text)]
-        words = [text[start:end].strip() for start, end in zip([0, *ends], ends)] if starts else []
+        words = [text[start:end].strip() for start, end in zip([0, *ends], ends)] if text.strip() else []
         return Doc(self.vocab, *get_words_and_spaces(words, text))
 
 

@@ -79,8 +79,7 @@ def test_dependencies_alone(dependency_parser, ud):
         assert str(result) == result.to_conllu() and result.to_dict()["tree"] is None and "<svg" in result.draw()
         with pytest.raises(LalkitError, match="dependencies alone.*\n.*--to conllu"):
             _ = result.tree
-    with pytest.raises(ModelError):
-        parser.explain([gold[0]])
+    pytest.raises(ModelError, parser.explain, [gold[0]])
 
 
 def test_unread_dev_sentences_are_counted_and_no_sentence_is_an_error(tmp_path, caplog, monkeypatch):

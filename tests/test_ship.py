@@ -27,7 +27,7 @@ from tests.mixed import mixed  # noqa: F401
 from tests.treebank.test_conllu import violations
 from tools import ship
 
-NAMES = named.names()
+NAMES = [*named.places()]
 ROOT = Path(__file__).parents[1]
 
 
@@ -102,7 +102,7 @@ def shipped(tiny_parser, tmp_path_factory):
 
 
 def test_a_card_has_every_score_and_its_command(shipped, tiny_parser):
-    assert named.names() == ["en-tiny"] and Parser.load("en-tiny").info["name"] == "en-tiny" and holds("en-tiny")
+    assert [*named.places()] == ["en-tiny"] and Parser.load("en-tiny").info["name"] == "en-tiny" and holds("en-tiny")
     sizes = [sum(f.stat().st_size for f in place.glob("model-*.safetensors")) for place in (shipped, tiny_parser)]
     assert sizes[0] < 0.6 * sizes[1], "16 bits"
     facts, text = facts_of(shipped), (shipped / "README.md").read_text()
@@ -181,9 +181,8 @@ def test_runs_that_do_not_belong_together_are_refused(tiny_parser, second, shipp
     for runs, options in (
         ([tiny_parser, second], {}), ([second, second], {}), ([second], {"seed": 7}), ([tmp_path / "mine"], {}),
     ):  # fmt: skip
-        with pytest.raises(ModelError):
-            ship.ship(runs, "en-wrong", "tests", **options)
-    assert "en-wrong" not in named.names()
+        pytest.raises(ModelError, ship.ship, runs, "en-wrong", "tests", **options)
+    assert "en-wrong" not in named.places()
 
 
 # ---------------------------------------------------------------- temperatures
@@ -203,8 +202,7 @@ def test_the_temperatures_are_where_gold_trees_are_most_probable(folder):
     strange = Sentence(("a", "b"), ("X", "X"), (Span(0, 2, "STRANGE"),), (0, 1), ("x", "x"), "1")
     left_out = facts["left_out"] + 2
     assert ship.fit_temperatures(parser, [*gold, crossing, strange]) == facts | {"left_out": left_out}
-    with pytest.raises(LalkitError):
-        ship.fit_temperatures(parser, [strange])
+    pytest.raises(LalkitError, ship.fit_temperatures, parser, [strange])
     before, after = facts["log_likelihood"].values()
     labels, arcs = facts["temperature"]
     assert fit_at(parser, gold, 1, 1) == pytest.approx(before, abs=1e-3) and before < after

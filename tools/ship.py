@@ -55,7 +55,7 @@ from lalkit.evaluation.scores import by_label, by_length, evaluate
 from lalkit.files import find_json, write_bytes, write_json, write_text
 from lalkit.interpret.tables import profile
 from lalkit.network.alignment import MINILM, NAMED, resolve
-from lalkit.network.model import check_joint, joint_score
+from lalkit.network.model import check_joint, weighted_score
 from lalkit.reproduce.cards import (
     COLUMNS,
     PARSES,
@@ -67,7 +67,7 @@ from lalkit.reproduce.cards import (
     words_only,
 )
 from lalkit.training.checkpoint import CALIBRATION, read_content
-from lalkit.training.named import find, folders, names, read_card, sources
+from lalkit.training.named import find, folders, places, read_card, sources
 from lalkit.treebank.brackets import format_tree
 from lalkit.treebank.check import trainable
 from lalkit.treebank.conllu import without_subtype
@@ -258,8 +258,8 @@ def ship(
     treebank = "+".join(name for part, name in named.items() if not silver[part] or name not in learned)
     silver_facts = [row for stage in stages for row in stage.pop("silver", ())]
     silver_facts += [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
-    starts = {stages[0]["start"] if stages else configs[0].train.start} & {*names()}
-    before = starts | {row["model"] for row in silver_facts} & {*names()}
+    starts = {stages[0]["start"] if stages else configs[0].train.start} & {*places()}
+    before = starts | {row["model"] for row in silver_facts} & {*places()}
     others = [read_card(find(start)).facts["licence"] for start in sorted(before)]
     others += [stage.pop("licence", None) or licence_of(stage["treebank"]) for stage in stages]
     licence = licence or licence_of(treebank, others)
@@ -422,7 +422,7 @@ def _stages(start: str | None) -> list[dict]:
     It may also start from a copy of a parser that was shipped, in a folder with its card, which has the runs before that one.
     """
     stages: list[dict] = []
-    while start and start not in names():
+    while start and start not in places():
         if card := find_json(Path(start) / "card.json"):
             stage = {"out": start, "start": card["recipe"].get("train.start"), "treebank": card["trained_on"]}
             return [
@@ -511,7 +511,7 @@ def fit_temperatures(parser: Parser, sentences: Sequence[Sentence]) -> dict:
             spans = [(start, end, index.get(label)) for start, end, label, _ in to_joint(sentence)]
             if all(label is not None for _, _, label in spans):
                 pairs.append((pair[0].copy(), pair[1].copy()))
-                gold.append([joint_score(*pair, spans, sentence.heads, share) for share in (1, 0)])
+                gold.append([weighted_score(*pair, spans, sentence.heads, share, 1 - share) for share in (1, 0)])
     if not pairs:
         remedy = "Use a treebank with the labels that the parser was trained on."
         raise LalkitError("the parser does not know the labels of any sentence", remedy=remedy)
@@ -557,7 +557,7 @@ def draw_reliability(
     chosen: Chosen = None, out: Path = Path("figures/calibration.png"), sentences: int | None = None
 ) -> None:
     """Draw whether the probabilities of parsers are right, on sentences that their temperature was not fitted on."""
-    table = pd.concat([reliability_table(name, sentences) for name in chosen or names()], ignore_index=True)
+    table = pd.concat([reliability_table(name, sentences) for name in chosen or places()], ignore_index=True)
     errors = table[table["curve"] == "ece"].pivot(index=["parser", "kind"], columns="fitted", values="y")
     print(errors.rename(columns={False: "ECE before", True: "after"}).round(2).to_string())
     write_text(out.with_suffix(".csv"), table.to_csv(index=False, float_format="%.5g"))

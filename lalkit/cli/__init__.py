@@ -125,7 +125,7 @@ def main() -> None:
             place = f"after {sys.argv[sys.argv.index('') - 1]}"
             raise ParameterError("a word is empty", where=place, remedy="Write something, or leave it out.")
         for before, text in zip(sys.argv, sys.argv[1:]) if "--" not in sys.argv else ():
-            if text[0] == "-" and " " in text and before[0] != "-":
+            if text[0] == "-" and " " in text.partition("=")[0] and before[0] != "-":
                 remedy = f"Write -- before the text: {' '.join(sys.argv[1:2])} -- '{text}'"
                 raise ParameterError("a text begins as an option does", where=text, remedy=remedy)
         try:

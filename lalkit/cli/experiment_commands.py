@@ -14,9 +14,7 @@ from lalkit.files import check_new, locked_folder
 
 logger = logging.getLogger(__name__)
 reports = group("report", "Write reports of sweeps.", no_args_is_help=True)
-studies = group(
-    "study", "Study the label heads of parsers; every study writes its tables to --out.", no_args_is_help=True
-)
+studies = group("study", "Study the label heads of parsers, and write tables to --out.", no_args_is_help=True)
 
 
 @command()

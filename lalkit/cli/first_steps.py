@@ -188,7 +188,7 @@ def models_check(names: Annotated[list[str] | None, typer.Argument()] = None) ->
     from lalkit.training import named
 
     same = True
-    for name in names or named.names():
+    for name in names or named.places():
         if not names and named.read_card(named.find(name)).facts["encoder"] == MPNET and not find_encoder(MPNET):
             print(f"not checked: {name}: its encoder is not here. {GET_MPNET}")
             continue
@@ -222,10 +222,10 @@ def data_check(name: Name, heads: options.Heads = None, drop_tags: options.Drop 
     """
     from lalkit.errors import CorpusError
     from lalkit.treebank.check import check
-    from lalkit.treebank.corpora import SPLITS, load
+    from lalkit.treebank.corpora import OPTION, SPLITS, load
 
     clean, missing, treebank = True, [], options.read_as(name, heads, drop_tags)
-    splits = [""] if os.path.isfile(name.partition("@")[0]) else SPLITS
+    splits = [""] if os.path.isfile(OPTION.split(name)[0]) else SPLITS
     for split in splits:
         try:
             corpus = load(treebank, split, lenient=True)

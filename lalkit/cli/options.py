@@ -178,7 +178,13 @@ Set = Annotated[list[str] | None, typer.Option("--set", help=SET)]
 
 
 def read_as(treebank: str, heads: str | None, drop: str | None) -> str:
-    """Return the name of a treebank that is read with head rules and without some tags: see `corpora.parts_of`."""
+    """Return the name of a treebank that is read with head rules and without some tags: see `corpora.parts_of`.
+
+    Raises ParameterError for a mixture, where they would act on the last treebank alone.
+    """
+    if (heads or drop) and "+" in treebank and not Path(treebank).exists():
+        remedy = "In a mixture they follow each name: NAME@heads=FILE@drop=TAGS+..."
+        raise ParameterError("--heads and --drop-tags are for one treebank", where=treebank, remedy=remedy)
     return treebank + (f"@heads={heads}" if heads else "") + (f"@drop={drop}" if drop else "")
 
 

@@ -40,7 +40,8 @@ def markdown_table(table: pd.DataFrame) -> str:
     """Return a table as Markdown. Bars inside the cells are escaped, and a missing value is an empty cell."""
     cells = table.astype(object).where(table.notna(), "")
     lines = [table.columns, ["---"] * len(table.columns), *cells.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    texts = ([" ".join(str(cell).split()).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in texts)
 
 
 def png(figure: Figure) -> bytes:

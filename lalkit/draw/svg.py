@@ -76,14 +76,12 @@ def document(width: float, height: float, parts: Iterable[str], title: str) -> s
     ) + "\n"  # fmt: skip
 
 
-def text(
-    x: float, y: float, string: str, size: float, *, colour: str = BLACK, bold: bool = False, tip: str = ""
-) -> str:
+def text(x: float, y: float, value: str, size: float, *, colour: str = BLACK, bold: bool = False, tip: str = "") -> str:
     """Return text that is centred at x and has its baseline at y. tip: shown where a pointer rests."""
     title = element("title", escape(tip)) if tip else ""
     weight = "bold" if bold else None
     return element(
-        "text", title, escape(string), x=x, y=y, font_size=size, fill=colour, font_weight=weight, text_anchor="middle",
+        "text", title, escape(value), x=x, y=y, font_size=size, fill=colour, font_weight=weight, text_anchor="middle",
     )  # fmt: skip
 
 

@@ -39,7 +39,6 @@ class EvalbRules:
     equal_labels: EQ_LABEL as classes. Labels of one class are the same label, for phrases and for tags.
     """
 
-    name: str
     deleted: frozenset[str]
     equal_labels: tuple[frozenset[str], ...] = ()
 
@@ -52,11 +51,8 @@ class EvalbRules:
         return [leaf for leaf in tree.leaves() if leaf.label not in self.deleted]
 
 
-COLLINS = EvalbRules(
-    name="COLLINS.prm",
-    deleted=frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."}),
-    equal_labels=(frozenset({"ADVP", "PRT"}),),
-)
+# COLLINS.prm
+COLLINS = EvalbRules(frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."}), (frozenset({"ADVP", "PRT"}),))
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def evaluate(
     Raises:
         LalkitError: there are more or fewer predictions than gold sentences.
     """
-    gold, predicted = list(gold), list(predicted)
+    gold, predicted = list(gold), [getattr(parse, "sentence", parse) for parse in predicted]
     if len(gold) != len(predicted):
         remedy = "Give one prediction per gold sentence, in the same order; None for one that could not be parsed."
         raise LalkitError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones", remedy=remedy)

@@ -273,6 +273,8 @@ class Explanation:
             return with_words(table[columns].reset_index(drop=True), self.parses, self.given)
         rows = []
         for number, one in enumerate(explained.sentences):
+            if one.attention is None:
+                raise LalkitError("no head here has one attention for a whole sentence", remedy="Use a query=vector.")
             words = ["<START>", *one.words, "<STOP>"]
             for start, end, name in one.constituents() if label else [(0, len(one.words), None)]:
                 positions = range(start + 1, end + 1) if label else range(len(words))
@@ -353,13 +355,13 @@ def reasons(explanation: Explanation, one: Explained, place: int, top: int) -> s
         text += f" {one.spans[second][2]} comes second with {one.scores[second]:.2f}."
     then, still = explanation.labels[parts.then[order[0]]], f" with {parts.then_score[order[0]]:.2f}"
     text += f" Without {first}, {then} would {'still ' * (then == label)}come first{still}."
-    return text + (
-        of_head(explanation.profile, one, label, int(parts.number[order[0]])) if one.attention is not None else ""
-    )
+    return text + of_head(explanation.profile, one, label, int(parts.number[order[0]]))
 
 
 def of_head(profile: dict | None, one: Explained, label: str, head: int) -> str:
-    """Say to which word a head attends most, and how often it leads the label in a corpus."""
+    """Say to which word a head attends most, and how often it leads the label in a corpus; nothing if it does not attend."""
+    if one.attention is None:
+        return ""
     focus = int(one.attention[head].argmax())
     word = ("the start", *(f"“{word}”" for word in one.words), "the end")[focus]
     text = f" Label head {head} attends most to {word} ({one.attention[head, focus]:.0%})"

@@ -136,7 +136,8 @@ class Explainer(ABC):
         spans = torch.tensor(rows, device=scores.device, dtype=torch.long).reshape(-1, 3)
         start, end, label = spans.T
         of_spans = scores[start, end, label].masked_fill(label == 0, torch.nan).double().cpu().numpy()
-        attention = None if output.attention is None else output.attention[b, :, : n + 2].float().cpu().numpy().copy()
+        whole = getattr(output.attention, "ndim", 0) == 3  # by a query matrix, each word has an attention of its own
+        attention = output.attention[b, :, : n + 2].float().cpu().numpy().copy() if whole else None
         parts, sums = self.split(output, b, n, spans)
         return Explained(prediction, list(roles), list(roles.values()), of_spans, parts, sums, attention)
 

@@ -187,8 +187,8 @@ class PaperLayer(Explainer):
         """Return the controls by name. The control `shuffled heads` needs a slice for each head (combine=concat)."""
         self.check_contexts()
         order = self.order(mean)
-
-        shuffled = {"contexts": unchanged, "output": lambda y, attention: y[:, :, order]}
+        # With unchanged contexts the layer takes the same steps, and rounds the same, as under the other controls.
+        shuffled = {"contexts": lambda contexts: contexts, "output": lambda y, attention: y[:, :, order]}
         return {
             "uniform attention": {"attention": lambda attention, mask: normalise(attention, mask[:, None], "uniform")},
             "zeroed": {"contexts": torch.zeros_like},
@@ -209,11 +209,6 @@ class PaperLayer(Explainer):
 
     def chosen(self, heads: Heads) -> Bool[Tensor, "h 1"]:
         return super().chosen(heads)[:, None]
-
-
-def unchanged(contexts: Tensor) -> Tensor:
-    """Return the contexts as they are. With this hook the layer takes the same steps, and rounds the same, as under a control."""
-    return contexts
 
 
 @torch.no_grad()

@@ -176,15 +176,11 @@ class SpanLayer(Explainer):
 
     def controls(self, mean: Tensor) -> dict[str, dict]:
         order = self.order(mean)
-
-        def swapped(x: Tensor, lengths: Tensor) -> Tensor:
-            return x[..., order]
-
         return {
             "uniform attention": {"logits": lambda logits, lengths: torch.zeros_like(logits)},
             "swapped attention": {"logits": of_next},  # The evidence stays.
             "swapped sentences": {"logits": of_next, "evidence": of_next},
-            "swapped heads": {"logits": swapped, "evidence": swapped},
+            "swapped heads": dict.fromkeys(("logits", "evidence"), lambda x, lengths: x[..., order]),
             "mean": {"evidence": lambda evidence, lengths: mean.to(evidence).expand_as(evidence)},
             "zeroed": {"evidence": lambda evidence, lengths: torch.zeros_like(evidence)},
         }

@@ -178,7 +178,7 @@ def agreement(
 ) -> pd.DataFrame:
     """Compare how a norm ranks the heads of a span with how the exact effect ranks them.
 
-    The norms minmax and softmax rank as raw does. Only for the paper's layer: the other layer has no exact effects.
+    The norms minmax and softmax rank as raw does. Raises LalkitError for the other layer, which has no exact effects.
 
     Args: norms: of `NORMS`. labels: None: those with 20 spans or more (or all), the most frequent first.
     Returns: label, norm, spans, same_top, rho (see `likeness`).
@@ -186,7 +186,7 @@ def agreement(
     rows = []
     for norm in norms:
         for label in chosen(contributions, labels):
-            spans = contributions.where(contributions.labelled(label) & np.isfinite(contributions.exact).all(1))
+            spans = contributions.where(contributions.labelled(label) & np.isfinite(contributions.by("exact")).all(1))
             rows.append((label, norm, len(spans.spans), *likeness(spans.by(norm), spans.exact)))
     return pd.DataFrame(rows, columns=["label", "norm", "spans", "same_top", "rho"])
 

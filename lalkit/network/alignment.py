@@ -93,7 +93,8 @@ def load_tokenizer(name: str):
             return Pieces(resolve(name))
         tokenizer = from_transformers("AutoTokenizer", resolve(name))
         places = getattr(from_transformers("AutoConfig", resolve(name)), "max_position_embeddings", None) or 0
-        tokenizer.model_max_length = min(tokenizer.model_max_length, places if places > 0 else WINDOW)  # -1: XLNet
+        window = places - 2 if places > 0 else WINDOW  # -1: XLNet; a RoBERTa does not use its first two
+        tokenizer.model_max_length = min(tokenizer.model_max_length, window)
         # transformers makes one where the files are missing
         if {*tokenizer.get_vocab()}.issubset(tokenizer.all_special_tokens):
             raise ValueError("its tokenizer knows no words")
@@ -103,13 +104,16 @@ def load_tokenizer(name: str):
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """Return the files that an encoder needs besides its weights: its config and its tokenizer."""
-    if is_ours(name):
-        return {file: (Path(resolve(name)) / file).read_bytes() for file in ("config.json", "tokenizer.json")}
-    with TemporaryDirectory() as place:
-        from_transformers("AutoConfig", name).save_pretrained(place)
-        load_tokenizer(name).save_pretrained(place)
-        return {file.name: file.read_bytes() for file in Path(place).iterdir()}
+    """Return the files that an encoder needs besides its weights: its config and its tokenizer. Raises ModelError."""
+    try:
+        if is_ours(name):
+            return {file: (Path(resolve(name)) / file).read_bytes() for file in ("config.json", "tokenizer.json")}
+        with TemporaryDirectory() as place:
+            from_transformers("AutoConfig", name).save_pretrained(place)
+            load_tokenizer(name).save_pretrained(place)
+            return {file.name: file.read_bytes() for file in Path(place).iterdir()}
+    except Exception as error:
+        raise encoder_error(name, error) from None
 
 
 def from_transformers(kind: str, name: str, **options) -> Any:

@@ -218,11 +218,10 @@ class Model:
 
         device: as in `find_device`.
         """
-        place = find_device(device)
         vocab = Vocab.build(sentences, config.model.task)
         torch.manual_seed(config.train.seed)
-        network = Network(config.model, vocab).to(place)
-        return cls(network, vocab, Collator(vocab, config.model.encoder), config, {})
+        network = Network(config.model, vocab)
+        return cls(network, vocab, Collator(vocab, config.model.encoder), config, {}).to(device)
 
     @property
     def device(self) -> torch.device:
@@ -301,8 +300,8 @@ class Model:
 
     def rescored(self, scored: Scored, trees: Sequence[JointTree]) -> list[JointTree]:
         """Return the trees of a batch, with their present scores. trees: the trees of all sentences."""
-        lam, pairs = self.lam, zip((trees[place] for place in scored.places), scored.arrays())
-        return [tree._replace(score=joint_score(*pair, tree.spans, tree.heads, lam)) for tree, pair in pairs]
+        shares, pairs = (self.lam, 1 - self.lam), zip((trees[place] for place in scored.places), scored.arrays())
+        return [tree._replace(score=weighted_score(*pair, tree.spans, tree.heads, *shares)) for tree, pair in pairs]
 
     def predictions(
         self, scored: Scored, trees: Sequence[JointTree], *, probabilities: bool = False, threads: int | None = None
@@ -499,13 +498,10 @@ def first_words(spans: Sequence[tuple], n: int) -> np.ndarray:
     return heads
 
 
-def joint_score(label_scores: np.ndarray, arc_scores: np.ndarray, spans, heads, lam: float) -> float:
-    """Return the score of a joint tree of (start, end, label index, ...) and head words, rounded once."""
-    return weighted_score(label_scores, arc_scores, spans, heads, lam, 1 - lam)
-
-
-def weighted_score(label_scores, arc_scores, spans, heads, of_labels: float, of_arcs: float) -> float:
-    """Return the weighted sum of the scores of labels and of arcs."""
+def weighted_score(
+    label_scores: np.ndarray, arc_scores: np.ndarray, spans, heads, of_labels: float, of_arcs: float
+) -> float:
+    """Return the weighted sum of the scores of labels and of arcs: those of (start, end, label index, ...) and head words."""
     labels = math.fsum(float(label_scores[i, j, k]) for i, j, k, *_ in spans)
     return of_labels * labels + of_arcs * math.fsum(float(arc_scores[d, h]) for d, h in enumerate(heads))
 

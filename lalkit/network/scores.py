@@ -48,11 +48,6 @@ class SpanScorer(nn.Module):
         self.second = nn.Linear(hidden, labels - 1)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self, posts: Float[Tensor, "b f h d"], lengths: Int[Tensor, "b"] | None = None
-    ) -> Float[Tensor, "b f f l"]:
-        return self.chart(self.project(posts), lengths)
-
     def project(self, posts: Float[Tensor, "b f h d"]) -> Parts:
         """Return (W1 f of every fencepost, a dropout mask for every sentence or None)."""
         projected = self.first(posts.flatten(-2))

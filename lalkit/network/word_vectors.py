@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from lalkit.config import EncoderConfig
 from lalkit.errors import ModelError
 from lalkit.network.alignment import encoder_error, from_transformers, is_ours, resolve
-from lalkit.network.batches import PAD, UNK, Batch, parts
+from lalkit.network.batches import PAD, PART, UNK, Batch, parts
 from lalkit.network.encoder import LARGEST, HookedModule, check_numbers
 from lalkit.network.minilm import Bert, BertLayer
 
@@ -44,24 +44,24 @@ class PretrainedEncoder(nn.Module):
         super().__init__()
         try:
             self.transformer = load_encoder(config.pretrained, weights)
+            self.transformer.pooler = nn.Identity()
             self.points = None if isinstance(self.transformer, Bert) else Points(self.transformer)
+            if config.freeze_layers is not None:
+                self.transformer.get_input_embeddings().requires_grad_(False)
         except Exception as error:
             raise encoder_error(config.pretrained, error) from None
-        if getattr(self.transformer, "pooler", None) is not None:
-            self.transformer.pooler = None  # not used, so it must not be trained or saved
-        if config.freeze_layers is not None:
-            self.transformer.get_input_embeddings().requires_grad_(False)
         depth = self.transformer.config.num_hidden_layers
         if config.freeze_layers:
-            lists = (part for part in self.transformer.modules() if isinstance(part, nn.ModuleList))
-            layers = next((part for part in lists if len(part) == depth), nn.ModuleList())  # in an ALBERT: none
-            if config.freeze_layers > len(layers):
-                problem = f"the encoder has {len(layers)} layers with weights of their own, not {config.freeze_layers} to freeze"
-                raise ModelError(problem, remedy=f"Give model.encoder.freeze_layers at most {len(layers)}.")
+            lists = [m for m in self.transformer.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
+            if config.freeze_layers > (most := depth * bool(lists)):  # in an ALBERT: none; in an XLM four
+                problem = f"the encoder has {most} layers with own weights, not {config.freeze_layers} to freeze"
+                raise ModelError(problem, remedy=f"Give model.encoder.freeze_layers at most {most}.")
             self.transformer.requires_grad_(False)
-            layers[config.freeze_layers :].requires_grad_(True)
-        if config.rank:
-            learn_low_rank(self.transformer, config.rank)
+            for layers in lists:
+                layers[config.freeze_layers :].requires_grad_(True)
+        if config.rank and not learn_low_rank(self.transformer, config.rank):
+            problem = f"the encoder trains no linear map of a rank over {config.rank}"
+            raise ModelError(problem, remedy="Give model.encoder.rank=0, or a smaller one.")
         self.mix = nn.Parameter(torch.zeros(depth + 1)) if config.mix_layers else None
         self.project = nn.Linear(self.transformer.config.hidden_size, d_content, bias=False)
 
@@ -75,7 +75,8 @@ class PretrainedEncoder(nn.Module):
         Sentences with the same number of words differ in sub-words. Padding all of them to the longest row would waste a
         fifth of the time on newswire, and more than a quarter on texts with rare words.
         """
-        together = parts(mask.sum(1).tolist()) if mask.device.type == "cpu" and len(mask) > 1 else []
+        pads = getattr(self.points, "pads", True)
+        together = parts(mask.sum(1).tolist(), PART * pads) if mask.device.type == "cpu" or not pads else []
         if len(together) < 2:
             return self.read(subwords, mask)
         pieces = []
@@ -127,6 +128,9 @@ class Points(HookedModule):
                 # Before the hooks of transformers, which keep the hidden states.
                 child.register_forward_pre_hook(begin, prepend=True)
                 child.register_forward_hook(end, prepend=True)
+            more = {name: F.pad(value, (0, 3)) for name, value in inputs.items()}
+            short, long = (transformer(**each).last_hidden_state[:, :5] for each in (inputs, more))
+            self.pads = torch.allclose(short, long, rtol=1e-3, atol=1e-4)  # whether padding changes nothing
             with Watch(lambda k, point, value: seen.setdefault(point, []).append(k) or value):
                 transformer(**inputs)
         transformer.train(mode)
@@ -228,7 +232,8 @@ def load_encoder(name: str, weights: bool) -> Any:
             check_types(folder)
             check_numbers(dict(model.named_parameters()), LARGEST, folder, "Get the encoder again.")
             return model
-        return AutoModel.from_config(from_transformers("AutoConfig", folder), trust_remote_code=False)
+        config = from_transformers("AutoConfig", folder)
+        return AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
     finally:
         logging.set_verbosity(level)
         logging.set_tqdm_hook(bars)
@@ -263,12 +268,14 @@ class LowRankLinear(nn.Module):
         return F.linear(x, self.weight, self.bias) + F.linear(F.linear(x, self.down), self.up)
 
 
-def learn_low_rank(module: nn.Module, rank: int) -> None:
-    """Replace every trained linear map inside the module by a `LowRankLinear`, unless its own rank is not larger."""
-    for parent in list(module.modules()):
-        for name, child in parent.named_children():
-            if isinstance(child, nn.Linear) and child.weight.requires_grad and rank < min(child.weight.shape):
-                setattr(parent, name, LowRankLinear(child, rank))
+def learn_low_rank(module: nn.Module, rank: int) -> int:
+    """Replace every trained linear map inside the module by a `LowRankLinear`, unless its own rank is not larger. Count them."""
+    found: list[Any] = [(parent, *at) for parent in module.modules() for at in parent.named_children()]
+    trained = [at for at in found if isinstance(at[2], nn.Linear) and at[2].weight.requires_grad]
+    maps = [at for at in trained if rank < min(at[2].weight.shape)]
+    for parent, name, child in maps:
+        setattr(parent, name, LowRankLinear(child, rank))
+    return len(maps)
 
 
 class ScratchEncoder(nn.Module):

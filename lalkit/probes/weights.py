@@ -120,12 +120,11 @@ def diversity_loss(values: Tensor, mask: Tensor) -> Tensor:
     return conicity(values, mask, absolute=True).mean()
 
 
-def look_at(view: AttentionView, tags: Tensor | None = None, size: int = 0, **labels) -> pd.DataFrame:
+def look_at(view: AttentionView, **labels) -> pd.DataFrame:
     """Measure the attention of heads: entropy, largest weight, sparsity, and conicity (signed and absolute) of the mixed vectors.
 
-    tags: [B, T], numbers below `size`, -1: none; adds pos_kl, the divergence from the tags of the text. labels: system, seed.
+    labels: system, seed.
     """
-    pooled = pool_queries(view.weights, view.query_mask, view.key_mask)
     measures = {
         "entropy": ("bhq", entropy(view.weights, view.query_mask)),
         "max_attention": ("bhq", view.weights.amax(-1)),
@@ -133,8 +132,6 @@ def look_at(view: AttentionView, tags: Tensor | None = None, size: int = 0, **la
         "conicity": ("bh", conicity(view.values, view.key_mask, absolute=True)),
         "conicity_signed": ("bh", conicity(view.values, view.key_mask)),
     }
-    if tags is not None:
-        measures["pos_kl"] = ("bh", pos_kl(pooled, tags, size))
     tables = [tidy(value, axes, name, view, **labels) for name, (axes, value) in measures.items()]
     return pd.concat(tables, ignore_index=True)
 

@@ -119,14 +119,12 @@ def parse_declarations(source: str, where: str = "") -> dict[str, Parameter]:
     return parameters
 
 
-def convert_all(
-    declared: Mapping[str, Parameter], values: Mapping[str, object], notebook: str = ""
-) -> dict[str, object]:
+def convert_all(declared: Mapping[str, Parameter], values: Mapping[str, object], where: str = "") -> dict[str, object]:
     """Return the values, converted. Raises ParameterError for a wrong type or an unknown name, and suggests a near one."""
     for name in values:
         if name not in declared:
-            raise ParameterError(f"unknown parameter {name}", where=notebook, remedy=suggest(name, declared))
-    return {name: declared[name].convert(value, notebook) for name, value in values.items()}
+            raise ParameterError(f"unknown parameter {name}", where=where, remedy=suggest(name, declared))
+    return {name: declared[name].convert(value, where) for name, value in values.items()}
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -200,6 +198,9 @@ def read_list(value: str | Sequence) -> Sequence:
 
 def _items(text: str) -> list[str]:
     """Return the items of a list that is written as a,b,c or as ['a', 'b', 'c']."""
+    with contextlib.suppress(ValueError, SyntaxError):  # a literal: its texts may hold commas
+        if isinstance(items := ast.literal_eval(text.strip()), list):
+            return [str(item) for item in items]
     items = (item.strip().strip("'\"") for item in text.strip().strip("[]").split(","))
     return [item for item in items if item]
 
@@ -240,13 +241,15 @@ def run_notebook(
     key = provenance.json_hash([record["notebook_sha256"], complete])[:8]
     usual = root / "runs" / path.stem / f"{datetime.now():%Y%m%d-%H%M%S.%f}-{key}"
     folder = Path(out).resolve() if out else usual
+    if folder == path.parent:
+        raise ParameterError("the run would replace its own notebook", where=str(folder), remedy="Give another folder.")
     folder.mkdir(parents=True, exist_ok=out is not None)
     write_json(folder / "run.json", record)
     final, partial = folder / path.name, folder / f"{path.stem}.partial.ipynb"
     begun = time.perf_counter()
     try:
         with writing(folder), _stopped_by_signals():
-            _execute(path, partial, changed, folder, root, progress)
+            _execute(path, partial, changed, complete, folder, root, progress)
         record["status"] = "ok"
     except KeyboardInterrupt as error:
         record.update(status="interrupted", error=str(error) or None)
@@ -267,7 +270,7 @@ def run_notebook(
     return RunResult(folder, final, record)
 
 
-def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, progress: bool) -> None:
+def _execute(path: Path, output: Path, changed: dict, complete: dict, folder: Path, root: Path, progress: bool) -> None:
     """Run papermill, and turn its different errors into NotebookError."""
     import nbformat
     import papermill
@@ -278,8 +281,9 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
     node = nbformat.read(path, as_version=4)
     tags = [cell.get("metadata", {}).get("tags", []) for cell in node.cells]
     place = next(i for i, names in enumerate(tags) if TAG in names)
-    # papermill adds its own cell after the parameters
-    adds_cell = bool(changed) and not any("injected-parameters" in names for names in tags)
+    # papermill adds its own cell after the parameters, or replaces the one of an earlier run
+    injected = any("injected-parameters" in names for names in tags)
+    adds_cell = bool(changed) and not injected
 
     try:
         with _environment(folder) as jupyter:
@@ -287,7 +291,7 @@ def _execute(path: Path, output: Path, changed: dict, folder: Path, root: Path, 
             done = papermill.execute_notebook(
                 node,
                 str(output).replace("{", "{{").replace("}", "}}"),  # papermill expands braces in paths
-                parameters=changed or None,
+                parameters=(complete if injected else changed) or None,
                 kernel_name="python3",
                 language="python",
                 progress_bar={"ascii": True, "desc": path.stem, "file": sys.stderr} if progress else False,

@@ -85,6 +85,10 @@ class Sweep:
         names = self.runs[self.axes].apply(lambda row: describe(dict(row)), axis=1)
         return dict(list(self.runs.groupby(names, sort=False)))
 
+    def cell(self, values: dict) -> str:
+        """Return the description of a cell that a claim names, whose axes may stand in another order."""
+        return describe(dict(sorted(values.items(), key=lambda item: [*self.axes, item[0]].index(item[0]))))
+
     def curves(self) -> pd.DataFrame:
         """Return a row for each run and epoch with the scores on dev: the axes, seed, epoch, f1, uas, las."""
         rows = [
@@ -182,9 +186,9 @@ def comparisons(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     rows = []
     for sweep in {sweep.name: sweep for sweep in sweeps}.values():
         for number, claim in enumerate(sweep.description.claims):
-            cell = describe(claim.same if isinstance(claim, Same) else claim.better)
+            cell = sweep.cell(claim.same if isinstance(claim, Same) else claim.better)
             other = claim.as_ if isinstance(claim, Same) else claim.than
-            for against in [c for c in sweep.groups if c != cell] if isinstance(other, str) else [describe(other)]:
+            for against in [c for c in sweep.groups if c != cell] if isinstance(other, str) else [sweep.cell(other)]:
                 if found := sweep.compare(cell, against, claim.by, getattr(claim, "within", MARGIN)):
                     row = {"sweep": sweep.name, "claim": number, "cell": cell, "against": against, "by": claim.by}
                     rows.append({**row, **found, "tested": found["equal_p" if isinstance(claim, Same) else "p"]})
@@ -245,7 +249,7 @@ def _read_runs(folder: Path, plan: dict) -> Sweep:
 def _read_tables(path: Path, record: dict) -> Sweep:
     description = Description.check(record["file"], f"{path.with_suffix('.json')}: file").of(record["profile"])
     texts = dict.fromkeys([*description.grid, "run", "split", "device", "commit", "curve"], str)
-    runs = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values={name: [""] for name in SCORES})
+    runs = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys((*SCORES, "peak_mb"), [""]))
     sentences = path.with_name(f"{path.stem}-sentences.csv.gz")
     tables = pd.read_csv(sentences, dtype={"run": str}).groupby("run", sort=False) if sentences.exists() else ()
     return Sweep(record, description, runs, {name: table[KEPT].reset_index(drop=True) for name, table in tables})
@@ -320,7 +324,7 @@ def verdict(claim, comparison: dict) -> str:
     if isinstance(claim, Same):
         if comparison["p_holm"] < LEVEL:
             return HOLDS
-        return NOT if comparison["p"] < LEVEL and abs(comparison["difference"]) > claim.within else UNKNOWN
+        return NOT if max(comparison["low"], -comparison["high"]) > claim.within else UNKNOWN
     if not comparison["p_holm"] < LEVEL:
         return UNKNOWN
     return HOLDS if comparison["difference"] > 0 else NOT

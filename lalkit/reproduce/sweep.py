@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
 # A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
 RESERVED = {"train.seed", "train.max_minutes", "train"}
+OF_RUNS = "seed run split f1 exact uas las tag_accuracy parameters minutes peak_mb epochs best_epoch device commit"
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it
@@ -147,6 +148,8 @@ class Description(Form):
     def cells(self) -> list[tuple[dict[str, str], Config, str]]:
         """Return (axis -> name of its value, config, treebank) for every combination; the last axis changes fastest."""
         whole_number("the number of runs", len(self.seeds) * math.prod(map(len, self.grid.values())), 1, MOST_RUNS)
+        if taken := self.grid.keys() & OF_RUNS.split():
+            raise ParameterError(f"no axis can be called {min(taken)!r}", where="grid", remedy="Give it another name.")
         base, cells = _apply(preset(self.preset), self.set, "set"), []
         for names in product(*self.grid.values()):
             config, treebank = base, self.treebank
@@ -314,8 +317,8 @@ def sweep(plan: Plan, out: str | Path, *, jobs: int = 1) -> list[tuple[Run, dict
                 logger.info("[%d/%d] %s: %s", number, total, run, outcome(read_result(out / run.folder)))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
+        while processes:
+            processes.pop().kill()
     return [(run, read_result(out / run.folder) or NO_RESULT) for run in plan.runs]
 
 
@@ -355,7 +358,7 @@ def launch(folder: Path, task: dict, processes: set) -> None:
         with subprocess.Popen(command, env={**os.environ, **ONE_THREAD, **modules()}, **pipes) as process:
             processes.add(process)
             code = process.wait()
-    if code not in (0, FAILED) and not finished(folder, task["key"]):
+    if process in processes and code not in (0, FAILED) and not finished(folder, task["key"]):  # nobody stopped it
         write_failure(folder, task, f"its process died (exit code {code}); was there enough memory? See log.txt.")
 
 

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,8 +43,7 @@ WINDOW = 50  # batches in which texts are sorted by length, so that there is lit
 
 def frequent(texts: Iterable[Sequence[str]], least: int) -> dict[str, int]:
     """Return the words that occur at least `least` times in the texts, each with its number of occurrences."""
-    counts = Counter(word for words in texts for word in words)
-    return {word: n for word, n in counts.items() if n >= least}
+    return {word: n for word, n in Counter(chain(*texts)).items() if n >= least}
 
 
 def in_order(items: Sequence, size: int) -> Iterator[Sequence]:

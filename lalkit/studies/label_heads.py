@@ -49,7 +49,7 @@ VIEWED = 20  # sentences probed at a time
 COLUMNS = ("system", "seed", "what", "label", "measure", "value")
 TESTS = ["family", "system", "what", "measure", "runs", "difference", "low", "high", "p", "p_holm", "equal_p"]
 # Unlike in COLLINS.prm, ADVP and PRT are two labels here, because each of the two has a label head.
-APART = replace(COLLINS, name="COLLINS.prm, ADVP and PRT apart", equal_labels=())
+APART = replace(COLLINS, equal_labels=())  # ADVP and PRT apart
 Row = tuple[str, str, str, float]  # what, label, measure, value
 
 
@@ -75,7 +75,8 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
     parser.
     """
     runs: list[HeadsRun] = []
-    for name, folder in map(name_and_place, places):
+    for text in places:
+        name, _, folder = ("", "", text) if Path(text).exists() else text.rpartition("=")  # a path may have a = in it
         found = [(name, Path(folder))]
         if (Path(folder) / "sweep.json").exists():
             sweep = read_sweep(folder)
@@ -88,12 +89,6 @@ def read_runs(places: Sequence[str]) -> list[HeadsRun]:
         problem = f"two runs have the same system and seed, or there is none: {', '.join(map(str, places))}"
         raise ParameterError(problem, remedy="Give trained runs, and name them apart: NAME=FOLDER.")
     return runs
-
-
-def name_and_place(text: str) -> tuple[str, str]:
-    """Split NAME=FOLDER. The name is empty if there is none, as in the path of a file or folder that has a = in its own name."""
-    name, _, place = ("", "", text) if Path(text).exists() else text.rpartition("=")
-    return name, place
 
 
 def with_constituents(treebank: str, split: str, size: int) -> list[Sentence]:
@@ -306,7 +301,8 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
     scores = table[(table["label"] == "") & table["measure"].isin(TESTED)]
     scores = scores.pivot_table(index=["measure", "system", "what"], columns="seed", values="value", sort=False)
     systems, rows = list(table["system"].unique()), []
-    for measure_, system in product(TESTED, systems):
+    known = [name for name in TESTED if all((name, system, TRAINED) in scores.index for system in systems)]
+    for measure_, system in product(known, systems):
         trained = scores.loc[(measure_, system, TRAINED)]
         common = {"measure": measure_, "runs": int(trained.notna().sum())}
         for what, changed in scores.loc[(measure_, system)].drop(index=TRAINED).iterrows():

@@ -100,7 +100,8 @@ def _measure(model: Summarizer, documents: Sequence[Text]) -> tuple[pd.DataFrame
     share = named.sum(1) / batch.mask.sum(1)
     texts, counts, rows, tokens = [], [], [], torch.bincount(tags[tags >= 0], minlength=len(names)).tolist()
     for block in model.blocks:
-        kind, w, queries = block.split(".")[0], weights[block], _queries(batch, block)
+        kind, w = block.split(".")[0], weights[block]
+        queries = batch.mask if kind == "enc" else batch.words  # [B, Q], of the document, or of its summary
         pooled = measures.pool_queries(w, queries, batch.mask)
         every = torch.arange(w.shape[2], device=w.device).expand_as(w[:, 0, :, 0])
         mass = measures.tag_histogram(pooled.nan_to_num(), tags, len(names)).sum(0).tolist()
@@ -145,11 +146,6 @@ def reference(batch: Batch, copying: Tensor) -> Tensor:
     same = (batch.target[..., None] == batch.extended[:, None]) & batch.mask[:, None]
     best = copying.masked_fill(~same, -1.0).argmax(-1)
     return best.masked_fill(~same.any(-1), -1)
-
-
-def _queries(batch: Batch, block: str) -> Tensor:
-    """Return [B, Q], True for the words of the document, or for those of the true summary without its end."""
-    return batch.mask if block.startswith("enc") else batch.words
 
 
 def _tags(batch: Batch, documents: Sequence[Text]) -> tuple[Tensor, list[str]]:

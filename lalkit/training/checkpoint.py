@@ -192,7 +192,11 @@ def start_from(model: Model, folder: str | Path) -> None:
     loaded, inside = load_model(folder), model.config.model.span_attention
     kinds = {(bool(m.label_attention), bool(m.span_attention)) for m in (loaded.config.model, model.config.model)}
     anew = LAST_LAYER if len(kinds) == 2 else ()
-    weights = trained(loaded.network)
+    weights, own = trained(loaded.network), dict(model.network.words.named_parameters())
+    for name, p in loaded.network.words.named_parameters():
+        if name not in own or not (own[name].requires_grad or torch.equal(own[name].cpu(), p)):
+            remedy = "Give the settings model.encoder of its model.json."
+            raise ModelError(f"cannot be a start: its words.{name} would be lost", where=str(folder), remedy=remedy)
     rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
     for name, p in model.network.named_parameters():
         if not p.requires_grad or name.startswith(anew):

@@ -73,7 +73,7 @@ def export(name: str, folder: Path, precision: Stored = "fp32", replace: bool = 
     source = find(name)
     loaded = load_model(source)
     model, network, vocab, tokenizer = loaded.config.model, loaded.network, loaded.vocab, loaded.collator.tokenizer
-    joint, encoder = model.task == "joint" and model.tag_input != "given", model.encoder.pretrained
+    joint, encoder = model.task == "joint" and model.tag_input != "given", model.encoder.pretrained or "none"
     if not (joint and isinstance(getattr(network.spans, "boundary", None), SpanScorer) and is_ours(encoder)):
         problem = "only a parser of joint trees by MiniLM, with label attention inside the span, can be exported"
         raise ModelError(problem, where=name, remedy="Give en-span, or one trained with --preset minilm-span.")

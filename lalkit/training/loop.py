@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,7 +32,7 @@ from lalkit.network.encoder import LARGEST, check_numbers, fill
 from lalkit.network.model import check_lengths, find_device
 from lalkit.training import checkpoint
 from lalkit.training.named import find
-from lalkit.training.objective import MAX_LENGTH, TERMS, add_gradient, begin, groups_of, rate_factor
+from lalkit.training.objective import MAX_LENGTH, TERMS, add_gradient, begin, groups_of, milliseconds, rate_factor
 from lalkit.treebank.check import lessons
 from lalkit.treebank.corpora import subset
 from lalkit.treebank.text import habits
@@ -281,13 +282,14 @@ def estimate(config: Config, treebank: str) -> str:
     """
     material = lessons(treebank, config.model.task, MAX_LENGTH)
     model, optimizer = begin(config, material.sentences)
+    spent = partial(milliseconds, device=model.device.type)
     model.network.train()
     groups = sorted(groups_of(material, config.train, 0), key=padded)
-    _seconds(add_gradient, model, groups[-1])  # this also compiles the kernels
+    add_gradient(model, groups[-1])  # this also compiles the kernels
     optimizer.step()  # the first update creates the moments
     chosen = [groups[len(groups) * k // 6] for k in (1, 3, 5)]
-    a_word = sum(_seconds(add_gradient, model, group) for group in chosen) / sum(map(padded, chosen))
-    seconds = a_word * sum(map(padded, groups)) + len(groups) * _seconds(optimizer.step)
+    a_word = sum(spent(partial(add_gradient, model, group)) for group in chosen) / sum(map(padded, chosen))
+    seconds = (a_word * sum(map(padded, groups)) + len(groups) * spent(optimizer.step)) / 1000
     peak = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else provenance.peak_memory()
     every, trained = sum(p.numel() for p in model.network.parameters()), model.network.size()
     seen, epochs = sum(len(sentence) for group in groups for sentence in group), config.train.epochs
@@ -302,15 +304,6 @@ def estimate(config: Config, treebank: str) -> str:
 def padded(batch: Sequence[Sentence]) -> int:
     """Return the number of words of a batch, with padding."""
     return len(batch) * max(map(len, batch))
-
-
-def _seconds(function: Callable, *arguments) -> float:
-    """Return the seconds of a call."""
-    started = time.perf_counter()
-    function(*arguments)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()  # a GPU computes on after the call
-    return time.perf_counter() - started
 
 
 def quality(scores: dict) -> float:

@@ -25,7 +25,7 @@ DEFAULTS = ("en", "en-span")  # the default parser is the first of them that is 
 LANGUAGES = {"english": "en", "chinese": "zh-sinica"}  # what a user may type
 ENGLISH = {"craft", "ewt", "gum", "masc", "ptb-sample"}  # treebanks whose commonest words are `COMMON`
 HUB = "hf:"
-HUB_FILES = ["*.json", "*.safetensors", "README.md"]
+HUB_FILES = ["*.json", "*.safetensors", "README.md", "encoder/*"]
 WHEEL = "pip install FOLDER/lalkit_models_{}-*.whl (a file beside the wheel of lalkit; in a checkout, tools/ship.py makes it)"
 
 
@@ -67,11 +67,6 @@ def places() -> dict[str, Path]:
     files = [file for place in reversed(folders()) for file in place.glob("*/model.json")]
     here = {file.parent.name.replace("_", "-"): file.parent for file in files}
     return dict(sorted(here.items()))
-
-
-def names() -> list[str]:
-    """Return the names of the parsers that can be named here, without their other names."""
-    return list(places())
 
 
 def default() -> str:

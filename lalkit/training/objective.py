@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -102,3 +103,13 @@ def rate_factor(config: TrainConfig, step: int, progress: float) -> float:
     """
     warm = (step + 1) / config.warmup if config.warmup >= 1 else progress / config.warmup if config.warmup else 1.0
     return min(1.0, warm) * (max(0.0, 1.0 - progress) if config.decay == "linear" else 1.0)
+
+
+def milliseconds(function: Callable, device: str = "cpu", clock: Callable = time.perf_counter) -> float:
+    """Return the milliseconds of one call. On a GPU, wait for earlier work before it, and for the call's work after it."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    wait()
+    started = clock()
+    function()
+    wait()
+    return 1000 * (clock() - started)

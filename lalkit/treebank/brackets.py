@@ -211,7 +211,7 @@ def without_slash(word: str) -> str:
 def strip_function(label: str) -> str:
     """Remove function tags and indices: NP-SBJ-1 -> NP, NP=2 -> NP, ADVP|PRT -> ADVP. Labels that start with '-' stay
     (-LRB-)."""
-    return label if label.startswith("-") else re.split(r"[-=|]", label, maxsplit=1)[0]
+    return label if label.startswith("-") else re.split(r"[-=]|\|(?!<)", label, maxsplit=1)[0]
 
 
 def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
@@ -231,7 +231,7 @@ def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:
 def drop_empty(tree: Node, drop: Collection[str] = ()) -> Node | None:
     """Remove -NONE- leaves, and the phrases that are empty without them. Returns None if nothing is left.
 
-    drop: other tags and words to remove; "traces" stands for all words that look like a trace.
+    drop: other tags whose words to remove; "traces" stands for all words that look like a trace.
     """
     gone = {"-NONE-", *drop}
     kept: dict[int, Node | None] = {}
@@ -239,7 +239,7 @@ def drop_empty(tree: Node, drop: Collection[str] = ()) -> Node | None:
         children = tuple(child for child in map(kept.get, map(id, node.children)) if child is not None)
         if node.is_leaf:
             trace = "traces" in drop and TRACE.fullmatch(node.word)
-            kept[id(node)] = None if trace or not gone.isdisjoint((node.label, node.word)) else node
+            kept[id(node)] = None if trace or node.label in gone else node
         else:
             kept[id(node)] = Node(node.label, children) if children else None
     return kept[id(tree)]

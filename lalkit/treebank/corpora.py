@@ -44,12 +44,11 @@ SPLITS = ("train", "dev", "test")
 SHOWN = 10  # sentences of a treebank that a notebook displays
 GET_CRAFT = "git clone --depth 1 --branch v5.0.2 https://github.com/UCDenver-ccp/CRAFT"
 MIXED = re.compile(r"([^:*@]+(?:@heads=[^:*@]+)?(?:@drop=[^:*@]+)?)(?::(constituents|dependencies))?(?:\*(\d*\.?\d+))?")
+OPTION = re.compile("@(?=heads=|drop=)")
 Sentences = Iterator[Sentence | TreebankError]  # an error stands for a sentence that cannot be read
 MARKUP = re.compile(r"(?m)^[^\S\n]*<[^<>\n]*>([^()\n]*</[^<>\n]*>)?[^\S\n]*$")  # <S ID=3>
 HEADS = Heads()
-NO_RULES = (
-    "Give rules for this annotation (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
-)
+NO_RULES = "Give rules for it (--heads FILE), or the dependencies in a .conllu file: see book/treebanks.md."
 logger = logging.getLogger(__name__)
 
 
@@ -82,7 +81,7 @@ class Treebank:
 
         Arguments and errors: see `lalkit.treebank.corpora.load`.
         """
-        return load(str(name), split, task=task, lenient=lenient)
+        return load(name if isinstance(name, str) else os.path.abspath(name), split, task=task, lenient=lenient)
 
     def __post_init__(self):
         object.__setattr__(self, "sentences", tuple(in_order(self.sentences, "sentences")))
@@ -148,14 +147,13 @@ def load(name: str, split: str, *, task: str = "joint", lenient: bool = False) -
         CorpusError: the corpus or the split is missing or empty, or a genre is unknown.
         TreebankError: the first problem. For 'dependencies' only if no sentence is left.
     """
-    one_file = not split and os.path.isfile(name.partition("@")[0] if not os.path.exists(name) else name)
-    parts = [Part(name, task, 1.0)] if one_file and os.path.exists(name) else parts_of(name, task)
+    one_file, parts = not split and os.path.isfile(OPTION.split(name)[0]), parts_of(name, task)
     if split not in SPLITS and not one_file:
         remedy = f"The splits are {', '.join(SPLITS)}. A single file needs none: Treebank.load('own.conllu')."
         raise CorpusError(f"there is no split {split!r}", where=name, remedy=remedy)
     sentences, problems, notes = [], [], []
     for part in parts:
-        base, *options = part.name.split("@") if not os.path.exists(part.name) else [part.name]
+        base, *options = OPTION.split(part.name)
         how, read = dict(option.split("=", 1) for option in options), []
         folder = Path(base) if one_file else find(base)
         if folder is None:
@@ -202,7 +200,7 @@ class Part(NamedTuple):
 class Reading(NamedTuple):
     """How the files of a treebank are read.
 
-    task: whose layers are read. heads: the head rules; None: derive nothing. drop: tags and words to leave out. genres: of GUM,
+    task: whose layers are read. heads: the head rules; None: derive nothing. drop: tags of words to leave out. genres: of GUM,
     with commas; empty for all. unwrap: labels of layout brackets, see `brackets.clean`. free_arcs: see `Sentence`; arcs of
     Universal Dependencies are free. plain: see `brackets.scan_trees`.
     """
@@ -226,7 +224,8 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
     sentences: with 0.5 it sees half of them, and the next epoch sees other ones (`check.Lessons`). A folder is never split.
     After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags. Raises CorpusError.
     """
-    if os.path.isdir(treebank):
+    base, *options = OPTION.split(treebank)
+    if os.path.exists(base) and "+" not in "".join(options):
         return [Part(treebank, task, 1.0)]
     parts = []
     for text in treebank.split("+"):

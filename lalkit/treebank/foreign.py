@@ -29,13 +29,14 @@ LEAF = re.compile(r"\([^\s()]+\s+[^\s()]+\)")
 IN_BRACKETS = r"Remove these: sed -E 's/\(([^ ()]+) \(([^ ()]+)\)\)/(\1 \2)/g' FILE > NEW"
 NO_FORMS = "Add the words first: such a corpus comes with a program that takes them from their source."
 NOTES = re.compile("ID|CODE|META|METADATA")  # tags of IcePaHC and the parsed corpora of historical English
-STRANGE = re.compile(r".*[@^*+<>_#~].*")  # a label that another program has changed
+STRANGE = re.compile(r"(?!.*\|<).*[@^*+<>_#~].*")  # a label that another program has changed
 # Annotation: the layer that shows it, its look, the least share of the words (in MASC, 1 % are notes), the problem, the remedy.
 LOOKS = [
     ("tags", NOTES, 0.03, "words are numbers and notes of the editors", "Leave them out: --drop-tags {}"),
     ("words", TRACE, 0.005, "words are traces and other empty elements", "Leave them out: --drop-tags traces"),
     ("words", re.compile(r"[^\W\d_]+-[^\W\d_]+"), 0.3, "words have their lemma after a hyphen",
      "Cut it: sed 's/-[^- ()]*)/)/g' FILE > NEW"),
+    ("labels", re.compile(r".*\|<.*"), 0, "constituents are halves that NLTK made", "Undo it: tree.un_chomsky_normal_form()"),
     ("labels", STRANGE, 0, "constituents have labels of another program",
      r"Cut them: sed -E 's/(\([^][ ()@^*+<>_#~]+)[@^*+<>_#~][^ ()]*/\1/g' FILE > NEW"),
 ]  # fmt: skip

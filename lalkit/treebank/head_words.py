@@ -222,7 +222,7 @@ class Heads:
         if self.rules:
             return dependencies(tree, self.rules, self)
         leaves = tree.leaves()
-        tags = {leaf.label for leaf in leaves}
+        tags = {strip_function(leaf.label) for leaf in leaves}
         unknown = tags - CHINESE.groups["tags"]
         mostly_chinese = 2 * sum(is_chinese(leaf.word) for leaf in leaves) > len(leaves)
         if mostly_chinese and unknown:

@@ -194,7 +194,7 @@ def is_blank(value: Any) -> bool:
     import pandas as pd
 
     if hasattr(value, "__len__"):
-        return not len(value.strip(WHITE) if isinstance(value, str) else value)
+        return not len(re.sub(f"[{INVISIBLE}]", "", value).split() if isinstance(value, str) else value)
     return bool(pd.isna(value))
 
 

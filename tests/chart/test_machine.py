@@ -44,8 +44,7 @@ def test_memory_is_what_the_machine_and_every_group_leave(files, expected, tmp_p
 def test_ctrl_c_ends_the_wait_for_a_kernel():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     threading.Timer(0.3, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        machine.apart(time.sleep, 10_000)
+    pytest.raises(KeyboardInterrupt, machine.apart, time.sleep, 10_000)
     with pytest.raises(ValueError, match="two"):  # the error of the first item that has one
         machine.map_threads(lambda item: int(item), ["1", "two", "1", "three"], 2)
 

@@ -57,8 +57,7 @@ def test_every_drawing_says_every_word_in_its_order(draw):
 
 def test_a_missing_layer_raises_an_error():
     for draw in KINDS:
-        with pytest.raises(TreebankError):
-            draw(Sentence(HEADED.words))
+        pytest.raises(TreebankError, draw, Sentence(HEADED.words))
 
 
 def test_only_characters_that_xml_cannot_hold_are_replaced():

@@ -132,7 +132,7 @@ READERS = {
     "run.json": ("o.parts", ["parse", "--model", "copy", "One two.", "--out", "o"], "o.parts"),
     "sweep.json": ("sweep", ["report", "sweeps", "sweep", "--out", "o"], "sweep"),
 }
-SLOW = ("a.ipynb", "run.json", "sweep.json")
+SLOW = ("resume.json", "a.ipynb", "run.json", "sweep.json")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in READERS])

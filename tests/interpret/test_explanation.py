@@ -87,7 +87,7 @@ def test_a_part_really_taken_out(parser):
             if one.attention is not None:
                 posts = output.posts.clone()
                 posts[:, :, number] = 0
-                scores = parser.network.spans(posts)[0]
+                scores = parser.network.spans.chart(parser.network.spans.project(posts))[0]
                 rows = table[(table["kind"] == "head") & (table["head"] == number)]
             else:
                 logits, evidence, *edges = output.span_parts

@@ -30,7 +30,7 @@ def test_without_each_head_against_the_scorer_run_once_per_head():
     torch.testing.assert_close(found, charts[:, spans[:, 0], spans[:, 1]].transpose(0, 1), rtol=0, atol=1e-12)
     few = without_heads(scorer, posts, spans[3:7])  # fewer than fenceposts: the other way round
     torch.testing.assert_close(few, found[3:7], rtol=0, atol=1e-12)
-    chart, literal = scorer(posts[None])[0].double(), bench.span_scores_twin(scorer, posts[None])[0]
+    chart, literal = scorer.chart(scorer.project(posts[None]))[0], bench.span_scores_twin(scorer, posts[None])[0]
     start, end = spans.T
     torch.testing.assert_close(chart[start, end], literal[start, end], rtol=0, atol=1e-5)  # the chart is in float32
     assert (found - literal[start, end][:, None]).abs().amax((0, 2)).min() > 1e-3, "every head has an effect"
@@ -61,8 +61,7 @@ def test_every_norm_as_it_is_defined():
         assert normalise(raw, exact, norm) == pytest.approx(np.array(values))
     assert normalise(np.zeros((1, 2)), None, "share").tolist() == [[0, 0]]
     for other, norm in ((exact, "max"), (None, "exact")):
-        with pytest.raises(LalkitError):
-            normalise(raw, other, norm)
+        pytest.raises(LalkitError, normalise, raw, other, norm)
 
 
 # ---------------------------------------------------------------- the view of the probes
@@ -182,7 +181,7 @@ def test_without_a_head_its_slice_is_zero_inside_the_block(parser, sample):
     with torch.inference_mode():
         posts = parser.network(parser.model.collator(sample[:1])).posts.clone()
         posts[:, :, 2] = 0
-        expected = parser.network.spans(posts)
+        expected = parser.network.spans.chart(parser.network.spans.project(posts))
     with hooked(parser, parser.attribution.without(2, parser.attribution.mean(sample[:5]))["head out"]):
         close(scores(parser, sample[:1]), expected)
     assert not torch.allclose(scores(parser, sample[:1]), expected, atol=1e-4)
@@ -197,8 +196,7 @@ def test_where_heads_are_mixed_there_are_controls_without_contributions(parser, 
     model = replace(parser.model, network=network)
     source = PaperLayer(model)
     assert ("shuffled heads" in source.controls(source.mean(sample[:5]))) == slices
-    with pytest.raises(ModelError):
-        source.explain(sample[:1])
+    pytest.raises(ModelError, source.explain, sample[:1])
     other = Parser(model)
     before = other.parse(sample[3]).score
     with other.patched({"label_attention.contexts": source.mean(sample[:5])}):
@@ -216,5 +214,7 @@ def test_other_parsers_are_refused(parser, sample):
         config = override(parser.config, change)
         source = PaperLayer(replace(parser.model, network=Network(config.model, parser.vocab), config=config))
         for ask in (source.mean, source.view):
-            with pytest.raises(ModelError):
-                ask(sample[:2])
+            pytest.raises(ModelError, ask, sample[:2])
+    explanation = Parser(source.model).explain("It rained.")  # by a query matrix, each word has an attention of its own
+    assert "Most from" in explanation.text()
+    pytest.raises(LalkitError, explanation.attention).match("no head here has one attention")

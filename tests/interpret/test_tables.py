@@ -72,8 +72,8 @@ def test_agreement():
     table = agreement(found, ("raw", "share")).set_index(["norm", "label"])
     assert table["rho"].to_numpy() == pytest.approx(1), "exact is a monotone function of raw here"
     assert (table["same_top"] == 100).all()
-    turned = Contributions(found.spans, found.raw, -found.exact)
-    assert agreement(turned, ("raw",))["rho"].to_numpy() == pytest.approx(-1)
+    assert agreement(replace(found, exact=-found.exact), ("raw",))["rho"].to_numpy() == pytest.approx(-1)
+    pytest.raises(LalkitError, agreement, replace(found, exact=None)).match("no exact contributions")
 
 
 def test_the_number_of_matched_heads_has_its_chance_level():
@@ -198,8 +198,7 @@ def test_a_span_is_traced(seen):
     assert row["contribution"] == pytest.approx(one.parts.effect[:6].max())
     inside = replace(explained, sentences=[replace(each, attention=None) for each in explained.sentences])
     for explanation, sentence, label in ((explained, 40, "S"), (explained, 3, "NO"), (inside, 3, one.spans[0][2])):
-        with pytest.raises(LalkitError):
-            trace(explanation, "exact", sentence, (*one.spans[0][:2], label), 6)
+        pytest.raises(LalkitError, trace, explanation, "exact", sentence, (*one.spans[0][:2], label), 6)
 
 
 def attending(explained, trees):

@@ -119,21 +119,24 @@ def test_alone_in_a_batch_and_shuffled_are_the_same(encoder, sentences):
 
 
 XLNET = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}
+FAMILIES = "Bert Roberta DistilBert Electra MPNet Albert DebertaV2 XLNet LayoutLM Nystromformer".split()
 
 
-@pytest.mark.parametrize("family", "Bert Roberta DistilBert Electra MPNet Albert DebertaV2 XLNet".split())
-def test_any_family_has_every_tool(family, tmp_path):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_family_has_every_tool(family, tmp_path, sentences):
     made, sizes = tokenizer("wordpiece"), XLNET if family == "XLNet" else SMALL
     made.model_max_length = 64
     made.save_pretrained(tmp_path / "encoder")
     made.model_max_length = 10**30
     encoder_config = getattr(transformers, f"{family}Config")(vocab_size=len(made), **sizes)
-    attentive(encoder_config).save_pretrained(tmp_path / "encoder")
+    attentive(encoder_config).half().save_pretrained(tmp_path / "encoder")
     settings = {"train.epochs": 1, "model.encoder.freeze_layers": 0}
     train(override(config(tmp_path / "encoder"), settings), "sample", tmp_path / "trained")
     shutil.rmtree(tmp_path / "encoder")
     text, parser = "She saw unbelievable things .", Parser.load(shutil.move(tmp_path / "trained", tmp_path / "moved"))
-    assert parser.parse(text).to_ptb() == Parser.load(tmp_path / "moved").parse(text).to_ptb()
+    assert [p.to_ptb() for p in parser.parse_all(sentences[9:])] == [parser.parse(s).to_ptb() for s in sentences[9:]]
+    if family == "Nystromformer":  # it reads what pads a row, and its attention is approximate
+        return
     # XLNet computes contexts by torch.einsum, with a row in each column.
     kinds = {"attention", "output"} if family == "XLNet" else {"attention", "contexts", "output"}
     points = {f"pretrained.{k}.{kind}" for k in range(2) for kind in kinds} | {"pretrained.embeddings"}
@@ -171,7 +174,7 @@ def test_rows_read_in_parts_are_the_same_as_all_together(encoder, sentences, mon
     batch, found, calls = collator(sentences), [], []
     monkeypatch.setattr(parser.words, "read", lambda *rows, usual=parser.words.read: calls.append(1) or usual(*rows))
     for cost in (0, 1_000_000):
-        monkeypatch.setattr(word_vectors, "parts", lambda lengths, cost=cost: parts(lengths, cost))
+        monkeypatch.setattr(word_vectors, "parts", lambda lengths, usual=0, cost=cost: parts(lengths, cost))
         parser.zero_grad()
         vectors = parser.words(batch)
         (vectors * batch.mask[..., None]).square().sum().backward()
@@ -266,7 +269,7 @@ def test_a_tokenizer_that_does_not_fit(encoder, sentences, tmp_path):
     if encoder.name in ("wordpiece", "unigram-left"):
         folder = shutil.copytree(encoder, tmp_path / "encoder")
         AutoTokenizer.from_pretrained(encoder, model_max_length=10**30).save_pretrained(folder)
-        assert load_tokenizer(str(folder)).model_max_length == (66 if encoder.name == "wordpiece" else 512)
+        assert load_tokenizer(str(folder)).model_max_length == (64 if encoder.name == "wordpiece" else 512)
     parser, collator, _ = network(encoder, sentences)
     batch = collator(sentences)
     batch.subwords += 10_000

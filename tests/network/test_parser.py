@@ -124,7 +124,7 @@ def test_spans_are_scored_as_differences_of_fenceposts():
     torch.manual_seed(0)
     scorer = SpanScorer(24, 10, 5, 0.0).double()
     y = torch.randn(2, 7, 3, 8, dtype=torch.float64)
-    scores = scorer(fenceposts(y, (5, 3)))
+    scores = scorer.chart(scorer.project(fenceposts(y, (5, 3))))
     forward, backward = [0, 1, 2, 5, 6], [3, 4, 7]  # halves of content (rounded up) and of position
     for b, (i, j) in itertools.product(range(2), itertools.combinations(range(6), 2)):
         halves = lambda k: torch.cat([torch.cat([y[b, k, h, forward], y[b, k + 1, h, backward]]) for h in range(3)])  # noqa: B023, E731
@@ -138,14 +138,15 @@ def test_spans_scored_a_few_at_a_time_and_only_up_to_a_sentences_length(monkeypa
     torch.manual_seed(0)
     scorer, posts = SpanScorer(24, 10, 5, 0.0).double(), torch.randn(3, 6, 3, 8, dtype=torch.float64)
     lengths = [2, 5, 1]
-    whole, own = scorer(posts), scorer(posts, torch.tensor(lengths))
+    parts, size = scorer.project(posts), torch.tensor(lengths)
+    whole, own = scorer.chart(parts), scorer.chart(parts, size)
     for b, n in enumerate(lengths):
         assert torch.equal(whole[b, : n + 1, : n + 1], own[b, : n + 1, : n + 1])
         assert (own[b, :, n + 1 :] == 0).all() and (own[b, n + 1 :] == 0).all()
     monkeypatch.setitem(scores.CHUNK, "cpu", 4)
-    torch.testing.assert_close(scorer(posts, torch.tensor(lengths)), own, rtol=0, atol=1e-12)
+    torch.testing.assert_close(scorer.chart(parts, size), own, rtol=0, atol=1e-12)
     monkeypatch.delitem(scores.CHUNK, "cpu")  # as on a GPU, where every span is computed
-    torch.testing.assert_close(scorer(posts, torch.tensor(lengths)), own, rtol=0, atol=1e-12)
+    torch.testing.assert_close(scorer.chart(parts, size), own, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -47,8 +47,7 @@ def test_explanations_and_probabilities_are_of_fp32(parser, sentences, monkeypat
 
 @pytest.mark.parametrize(("name", "exact"), [("fp16", False), ("bf16", False), ("bf16", True)])
 def test_a_precision_that_cannot_be_is_refused(name, exact):
-    with pytest.raises(ParameterError):
-        resolve(name, "cpu", exact)
+    pytest.raises(ParameterError, resolve, name, "cpu", exact)
 
 
 def test_auto_is_bf16_for_many_words_where_it_is_fast_and_says_so_once(monkeypatch):

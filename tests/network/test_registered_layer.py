@@ -142,6 +142,7 @@ def test_a_layer_that_returns_something_else_is_named(run, tmp_path):
         train(override(tiny(), settings), "sample", tmp_path / "faulty")
 
 
+@pytest.mark.slow
 def test_other_processes_import_it_and_without_it_an_error_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv(MODULES, "")
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -149,9 +150,7 @@ def test_other_processes_import_it_and_without_it_an_error_says_so(tmp_path, mon
         "import lalkit\nfrom tests.network.test_registered_layer import Pool, PoolConfig\n"
         "lalkit.register_layer('mine', Pool, PoolConfig)\n"
     )
-    plan = (
-        "name: mine\nquestion: Does it work?\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {layer: {mine: {}}}\n"
-    )
+    plan = "name: mine\nquestion: Why?\ntreebank: sample\npreset: tiny\nseeds: [1]\ngrid: {layer: {mine: {}}}\n"
     (tmp_path / "plan.yml").write_text(f"{plan}set: {{model.label_attention: mine, train.epochs: 1}}\n")
     code, _, err = command("sweep", "plan.yml", "--out", "runs", cwd=tmp_path)
     assert code == 2 and "'mine', which is not registered" in err

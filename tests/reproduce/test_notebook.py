@@ -29,7 +29,7 @@ RIGHT = [
     ("epochs", "12", 12), ("epochs", 12, 12), ("rate", "5e-4", 5e-4), ("rate", 1, 1.0), ("exact", "true", True),
     ("exact", "FALSE", False), ("model", "none", "none"), ("model", "7", "7"), ("model", Path("a") / "b", "a/b"),
     ("heads", "3,4", [3, 4]), ("heads", "[3, 4]", [3, 4]),
-    ("heads", (3, 4), [3, 4]), ("labels", "", []), ("labels", "NP, VP", ["NP", "VP"]),
+    ("heads", (3, 4), [3, 4]), ("labels", "", []), ("labels", "NP, VP", ["NP", "VP"]), ("labels", "['a, b', 'c']", ["a, b", "c"]),
 ]  # fmt: skip
 WRONG = [
     ("epochs", 3.0), ("epochs", True), ("epochs", ""), ("rate", "nan"), ("exact", 1), ("heads", "a"),
@@ -124,7 +124,7 @@ def test_a_run_leaves_the_notebook_its_files_and_a_complete_record(root, capfd, 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["1 / n", "import sys; sys.exit(n)", "raise ValueError('x' * 100_000)"])
 def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root, line):
-    book = write_notebook(root / "notebooks" / "bad.ipynb", "1", "n: int = 0", "reached = n", line, "never = 1")
+    book = write_notebook(root / "notebooks" / "bad.ipynb", "1", "n: int = 1", "reached = n", line, "never = 1")
     with pytest.raises(NotebookError, match=rf"bad\.ipynb: cell 4 .*(Error|Exit).*{re.escape(line)}") as error:
         run_notebook(book, {"n": 0}, out=root / "here", progress=False)  # papermill adds a cell before the failing one
     assert len(str(error.value)) < 1_000
@@ -133,6 +133,8 @@ def test_a_failed_run_stays_and_its_error_has_the_number_of_the_cell(root, line)
     executed = nbformat.read(root / "here" / "bad.ipynb", as_version=4)
     assert any(out.output_type == "error" for cell in executed.cells for out in cell.get("outputs", []))
     assert {p.name for p in (root / "here").iterdir()} == {"bad.ipynb", "run.json"}
+    if line == "1 / n":
+        assert run_notebook(root / "here" / "bad.ipynb", out=root / "again", progress=False).record["status"] == "ok"
 
 
 @pytest.mark.slow
@@ -166,9 +168,10 @@ def test_a_signal_ends_a_run_and_the_record_says_so(root):
 
 def test_wrong_parameters_stop_a_run_before_anything_is_written(root):
     book = write_notebook(root / "notebooks" / "demo.ipynb", "1", "times: int = 2", "raise SystemError")
-    for wrong in ({"time": "3"}, {"times": "many"}):
-        with pytest.raises(ParameterError, match=r"demo\.ipynb"):
-            run_notebook(book, wrong, progress=False)
+    wrong = ({"time": "3"}, None, "demo.ipynb"), ({"times": "many"}, None, "demo.ipynb"), ({}, book.parent, "its own")
+    for given, out, named in wrong:
+        with pytest.raises(ParameterError, match=named):
+            run_notebook(book, given, out, progress=False)
     with pytest.raises(ParameterError, match="is not UTF-8"):
         run_notebook(book.rename(book.with_name(os.fsdecode(b"caf\xe9.ipynb"))), progress=False)
     assert not (root / "runs").exists()

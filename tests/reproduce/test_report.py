@@ -40,7 +40,7 @@ def make_sweep(tmp_path):
                 values = {"f1": percent, "exact": 1.0, "uas": percent, "las": percent, "tag_accuracy": 90.0}
                 result = {
                     "status": "ok", "key": key, "seed": seed, "scores": {"dev": values}, "parameters": 1_000_000,
-                    "seconds": 90.0, "peak_memory_mb": 500.0, "epochs": 1, "best_epoch": 1, "device": "cpu", "git": None,
+                    "seconds": 90.0, "peak_memory_mb": None, "epochs": 1, "best_epoch": 1, "device": "cpu", "git": None,
                     "history": [{"epoch": 1, **values}],
                 }  # fmt: skip
                 (folder / "result.json").write_text(json.dumps(result))
@@ -72,19 +72,21 @@ SCORES = {
 
 
 def test_one_run_of_a_cell_is_not_tested(make_sweep):
-    sweep = make_sweep({"once": {1: 80.0}, "twice": {1: 60.0, 2: 60.1}}, claims=[better("once", "twice")])
-    assert list(reports.read_sweep(sweep).claims()["verdict"]) == [reports.FEW]
+    scores = {"once": {1: 80.0}, "twice": {1: 60.0, 2: 60.1}}
+    sweep = reports.read_sweep(make_sweep(scores, claims=[better("once", "twice")]))
+    assert list(sweep.claims()["verdict"]) == [reports.FEW]
+    assert sweep.cell({"size": 1, "kind": "once"}) == "kind: once, size: 1", "in the order of the grid"
 
 
 def test_claims_are_judged_over_seeds(make_sweep):
     claims = [
         better("good", "bad"), better("bad", "good"), better("good", "mixed"), better("good", "all others", "uas"),
         better("bad", "all others"), better("good", "no such"), same("good", "equal", 1.0), same("good", "equal", 0.05),
-        same("good", "bad"),
+        same("good", "bad"), same("good", "bad", 19.9),
     ]  # fmt: skip
     table = reports.read_sweep(make_sweep(SCORES, claims=claims)).claims()
     better_than = [reports.HOLDS, reports.NOT, reports.UNKNOWN, reports.UNKNOWN, reports.NOT, reports.ABSENT]
-    assert list(table["verdict"]) == [*better_than, reports.HOLDS, reports.UNKNOWN, reports.NOT]
+    assert list(table["verdict"]) == [*better_than, reports.HOLDS, reports.UNKNOWN, reports.NOT, reports.UNKNOWN]
     values = [list(SCORES[kind].values()) for kind in ("good", "bad")]
     first = table.iloc[0]
     assert first["p"] == pytest.approx(stats.ttest_ind(*values, equal_var=False).pvalue)

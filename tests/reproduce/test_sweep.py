@@ -112,7 +112,7 @@ MISTAKES = [  # changes of the file, its profile, and what the error names besid
     ({"claims": [{"says": "a", "same": {"layers": 1}, "as": {"layers": 2}, "by": "f1"}]}, None, "claims.0"),
     ({}, "othr", r"'othr'\n  Did you mean other\?"), ({"profiles": {"a": {"name": "b"}}}, None, "profiles.a.name"),
     ({"profiles": {"a": {"grid": {"b": {"c": {"d": 1}}}}}}, "a", "grid: b: c: there is no setting 'd'"),
-    ({"name": "a" * 300}, None, "name"),
+    ({"name": "a" * 300}, None, "name"), ({"grid": {"seed": {"b": {}}}}, None, "grid: no axis can be called 'seed'"),
 ]  # fmt: skip
 
 
@@ -237,9 +237,10 @@ def test_a_process_dies_or_an_interruption_ends_those_at_work(file, tmp_path, mo
     def meddle(futures):
         while not processes or not processes[0]:
             time.sleep(0.01)
+        processes.append(next(iter(processes[0])))
         if interrupted:
             raise KeyboardInterrupt
-        next(iter(processes[0])).kill()
+        processes[-1].kill()
         return real(futures)
 
     monkeypatch.setattr(sweeps, "as_completed", meddle)
@@ -251,7 +252,7 @@ def test_a_process_dies_or_an_interruption_ends_those_at_work(file, tmp_path, mo
         ((run, result),) = sweep(one, tmp_path / "out")
         assert result["status"] == "failed" and "its process died (exit code -9)" in result["error"]
         assert (result["cell"], result["key"]) == (run.cell, run.key)
-    assert [process.wait(timeout=10) for process in processes[0]] == [-9]
+    assert processes[-1].wait(timeout=10) == -9
 
 
 def test_the_folder_of_another_sweep_is_an_error(copy, file, no_run):

@@ -123,8 +123,7 @@ def test_a_sparsemax_classifier_differs_from_vanilla_in_its_weights_only():
 def test_texts_that_a_classifier_cannot_read():
     model = untrained("vanilla", DATA)
     for texts in ([], [replace(DATA.test[0], label="new")]):
-        with pytest.raises(ModelError):
-            model.collate(texts)
+        pytest.raises(ModelError, model.collate, texts)
 
 
 # ---------------------------------------------------------------- training
@@ -171,8 +170,7 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
     file = next(run.glob("model-*.safetensors"))
     save_file({name: tensor * torch.inf for name, tensor in load_file(file).items()}, file)
     for folder in (tmp_path, run):  # there is none; its weights are not finite
-        with pytest.raises(ModelError):
-            Classifier.load(folder)
+        pytest.raises(ModelError, Classifier.load, folder)
     loss = Classifier.loss
     monkeypatch.setattr(Classifier, "loss", lambda self, batch: loss(self, batch) * float("inf"))
     with pytest.raises(ModelError, match="the loss is"):

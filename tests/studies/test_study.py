@@ -42,8 +42,7 @@ def test_a_study_of_classifiers_does_nothing_twice(study, tmp_path, caplog):
     caplog.clear()
     study(out, news)
     assert "measuring" in caplog.text and "epoch" not in caplog.text
-    with pytest.raises(ModelError):
-        study(out, news, settings={"hidden": "6"})
+    pytest.raises(ModelError, study, out, news, settings={"hidden": "6"})
 
 
 @pytest.mark.parametrize(("kind", "changed"), [
@@ -51,8 +50,7 @@ def test_a_study_of_classifiers_does_nothing_twice(study, tmp_path, caplog):
     (ModelError, {"settings": {"batch": "0"}}),
 ])  # fmt: skip
 def test_what_is_refused(study, tmp_path, kind, changed):
-    with pytest.raises(kind):
-        study(tmp_path / "a", **changed)
+    pytest.raises(kind, study, tmp_path / "a", **changed)
     assert not (tmp_path / "a").exists()
     with pytest.raises(ParameterError, match="no study 'parsers'"):
         lalkit.study("parsers", [], [], [], tmp_path / "a")

@@ -91,9 +91,10 @@ def test_starting_from_another_parser(tiny_parser, tmp_path, boundary):
             assert torch.equal(new[name][1], before[name]), f"{name} of a label they do not know"
         elif name.startswith("spans.") and "bias" not in name and old.shape == new[name].shape:
             assert torch.equal(new[name], old), name
-    config = override(config, {"model.arc_hidden": 40})
-    with pytest.raises(ModelError, match="arcs"):
-        start_from(Model(Network(config.model, known), known, None, config, {}), tmp_path)
+    for change, named in ({"model.arc_hidden": 40}, "arcs"), ({"model.encoder.pretrained": "minilm"}, r"words\..*lost"):
+        other = override(config, change)
+        with pytest.raises(ModelError, match=named):
+            start_from(Model(Network(other.model, known), known, None, other, {}), tmp_path)
 
 
 def test_a_start_with_another_last_layer_gives_all_but_that_layer(tiny_parser):

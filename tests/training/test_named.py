@@ -25,11 +25,11 @@ def repository(tmp_path, monkeypatch):
 def test_by_name_by_folder_and_by_another_name_but_not_without_a_card(repository, tmp_path, monkeypatch):
     """Damaged cards are in tests/hostile/test_files.py."""
     assert named.find("en-x") == repository and named.find(tmp_path) == tmp_path
-    assert named.names() == ["en-x"]
+    assert [*named.places()] == ["en-x"]
     for other in ("en_x", "en_y"):  # installed from wheels; lalkit's own parser of the same name comes first
         shutil.copytree(repository, tmp_path / "zz" / "lalkit_models" / other)
     monkeypatch.syspath_prepend(tmp_path / "zz")
-    assert named.names() == ["en-x", "en-y"] and named.find("en-x") == repository
+    assert [*named.places()] == ["en-x", "en-y"] and named.find("en-x") == repository
     monkeypatch.setattr(named, "DEFAULTS", ("en-z", "en-x"))
     assert named.find("default") == repository
     (repository / "card.json").unlink()

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from operator import eq
+from pathlib import Path
 from unittest.mock import Mock
 
 import nltk.data
@@ -55,8 +56,8 @@ def test_one_file_is_a_treebank(tmp_path):
     assert trees[0].constituents == whole.constituents and arcs[0].heads == (2, 3, 0) and arcs[0].constituents is None
     assert repr(arcs).endswith("train.conllu': 1 sentences, 3 words")
     whole, none = tmp_path / "train.trees", tmp_path / "no.trees"
-    wrong = (whole, "dev", "One file has no parts"), ("sample", "", "Treebank.load"), (none, "", "splits")
-    for name, split, error in wrong:
+    wrong = [(whole, "dev", "One file has no parts"), ("sample", "", "Treebank.load"), (none, "", "splits")]
+    for name, split, error in [*wrong, (Path("sample"), "dev", "/sample")]:
         with pytest.raises(CorpusError, match=error):
             Treebank.load(name, split)
     (tmp_path / "train.trees").write_text("\n")
@@ -276,9 +277,10 @@ def test_constituents_agree_with_the_arcs(mixed, tiny_parser, tmp_path):  # noqa
 
 @pytest.mark.parametrize("name", ["c++", "a:b", "x*2", "me@home"])
 def test_a_file_may_have_any_name(name, tmp_path):
-    file = tmp_path / f"{name}.trees"
-    file.write_text("(S (NP (PRP We)) (VP (VBD ran)))\n")
-    assert len(load(str(file), "")) == 1
+    file, rules = tmp_path / f"{name}.trees", tmp_path / "rules.txt"
+    file.write_text("(S (NP (PRP ID)) (VP (VBD ran)))\n")
+    rules.write_text("[heads]\nS | first | NP\n")
+    assert [load(f"{file}{how}", "")[0].heads for how in ("", f"@heads={rules}@drop=ID")] == [(2, 0), (0, 1)]
 
 
 def test_gold_heads_without_labels_stay_where_no_rule_knows_the_tree(tmp_path):

@@ -85,8 +85,7 @@ def test_broken_lines():
         "S(Head:VA:走", "S(Head:VA:走))", "S(Head:VA:走)S(Head:VA:走)", "S()", "S(Head:走)", "S(Head:VA:)", "S(a:b:VA:走)",
         "S(NP(Head:Nab:貓))", "S(Head:V A:走)", "Head:VA:走",
     ):  # fmt: skip
-        with pytest.raises(TreebankError):
-            read(tree)
+        pytest.raises(TreebankError, read, tree)
 
 
 def test_splits_take_lines_in_turn_and_a_broken_line_is_named():

@@ -33,8 +33,7 @@ def test_heads_against_the_definition(heads):
     if valid and heads.count(0) == 1 and not crossing:
         check_heads(tuple(heads))
     else:
-        with pytest.raises(TreebankError):
-            check_heads(tuple(heads))
+        pytest.raises(TreebankError, check_heads, tuple(heads))
 
 
 # ---------------------------------------------------------------------------------------------------------- brackets
@@ -92,8 +91,7 @@ def test_groups_in_groups():
     ],
 )
 def test_what_has_no_joint_form(spans, heads):
-    with pytest.raises(JointError):
-        to_joint(Sentence(words(len(heads)), constituents=spans, heads=heads))
+    pytest.raises(JointError, to_joint, Sentence(words(len(heads)), constituents=spans, heads=heads))
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32))
