@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -182,7 +183,7 @@ def read_as(treebank: str, heads: str | None, drop: str | None) -> str:
 
     Raises ParameterError for a mixture, where they would act on the last treebank alone.
     """
-    if (heads or drop) and "+" in treebank and not Path(treebank).exists():
+    if (heads or drop) and "+" in treebank and not os.path.exists(treebank):
         remedy = "In a mixture they follow each name: NAME@heads=FILE@drop=TAGS+..."
         raise ParameterError("--heads and --drop-tags are for one treebank", where=treebank, remedy=remedy)
     return treebank + (f"@heads={heads}" if heads else "") + (f"@drop={drop}" if drop else "")

@@ -59,7 +59,7 @@ class PretrainedEncoder(nn.Module):
             self.transformer.requires_grad_(False)
             for layers in lists:
                 layers[config.freeze_layers :].requires_grad_(True)
-        if config.rank and not learn_low_rank(self.transformer, config.rank):
+        if config.rank and config.freeze_layers != depth and not learn_low_rank(self.transformer, config.rank):
             problem = f"the encoder trains no linear map of a rank over {config.rank}"
             raise ModelError(problem, remedy="Give model.encoder.rank=0, or a smaller one.")
         self.mix = nn.Parameter(torch.zeros(depth + 1)) if config.mix_layers else None
@@ -76,7 +76,7 @@ class PretrainedEncoder(nn.Module):
         fifth of the time on newswire, and more than a quarter on texts with rare words.
         """
         pads = getattr(self.points, "pads", True)
-        together = parts(mask.sum(1).tolist(), PART * pads) if mask.device.type == "cpu" or not pads else []
+        together = parts(mask.sum(1).tolist(), PART * pads) if len(mask) > 1 and (mask.is_cpu or not pads) else []
         if len(together) < 2:
             return self.read(subwords, mask)
         pieces = []

@@ -198,9 +198,9 @@ def read_list(value: str | Sequence) -> Sequence:
 
 def _items(text: str) -> list[str]:
     """Return the items of a list that is written as a,b,c or as ['a', 'b', 'c']."""
-    with contextlib.suppress(ValueError, SyntaxError):  # a literal: its texts may hold commas
-        if isinstance(items := ast.literal_eval(text.strip()), list):
-            return [str(item) for item in items]
+    with contextlib.suppress(Exception):  # a literal, whose texts may hold commas
+        if isinstance(items := ast.literal_eval(text.strip()), list) and {*map(type, items)} == {str}:
+            return items
     items = (item.strip().strip("'\"") for item in text.strip().strip("[]").split(","))
     return [item for item in items if item]
 

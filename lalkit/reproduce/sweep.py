@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 TREEBANK = "treebank"  # in a cell: the treebank that its runs are trained on. All runs are scored on that of the sweep.
 # A sweep sets the seed itself, and a schedule that follows the clock cannot be repeated.
 RESERVED = {"train.seed", "train.max_minutes", "train"}
-OF_RUNS = "seed run split f1 exact uas las tag_accuracy parameters minutes peak_mb epochs best_epoch device commit"
+OF_RUNS = "seed seeds run split f1 exact uas las tag_accuracy parameters minutes epoch epochs best_epoch device curve"
 RESULT = "result.json"
 FAILED = 3  # exit code of a run that has written why it failed
 THREADS = 1  # of every run, so that its numbers do not depend on how many run beside it

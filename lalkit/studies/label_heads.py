@@ -301,14 +301,14 @@ def tests(table: pd.DataFrame) -> pd.DataFrame:
     scores = table[(table["label"] == "") & table["measure"].isin(TESTED)]
     scores = scores.pivot_table(index=["measure", "system", "what"], columns="seed", values="value", sort=False)
     systems, rows = list(table["system"].unique()), []
-    known = [name for name in TESTED if all((name, system, TRAINED) in scores.index for system in systems)]
-    for measure_, system in product(known, systems):
+    known = [pair for pair in product(TESTED, systems) if (*pair, TRAINED) in scores.index]
+    for measure_, system in known:
         trained = scores.loc[(measure_, system, TRAINED)]
         common = {"measure": measure_, "runs": int(trained.notna().sum())}
         for what, changed in scores.loc[(measure_, system)].drop(index=TRAINED).iterrows():
             found = vars(paired_test(trained, changed))
             rows.append({"family": "control", "system": system, "what": what} | common | found)
-        if system != systems[0]:
+        if system != systems[0] and (measure_, systems[0]) in known:
             found = vars(welch(scores.loc[(measure_, systems[0], TRAINED)].dropna(), trained.dropna(), MARGIN))
             rows.append({"family": "system", "system": systems[0], "what": system} | common | found)
     tested = pd.DataFrame(rows).reindex(columns=TESTS).sort_values("family", kind="stable", ignore_index=True)

@@ -192,10 +192,10 @@ def start_from(model: Model, folder: str | Path) -> None:
     loaded, inside = load_model(folder), model.config.model.span_attention
     kinds = {(bool(m.label_attention), bool(m.span_attention)) for m in (loaded.config.model, model.config.model)}
     anew = LAST_LAYER if len(kinds) == 2 else ()
+    remedy = "Give the sizes, and the settings model.encoder, of its model.json."
     weights, own = trained(loaded.network), dict(model.network.words.named_parameters())
     for name, p in loaded.network.words.named_parameters():
-        if name not in own or not (own[name].requires_grad or torch.equal(own[name].cpu(), p)):
-            remedy = "Give the settings model.encoder of its model.json."
+        if name not in own or not (own[name].requires_grad or torch.equal(own[name].cpu().half(), p.half())):
             raise ModelError(f"cannot be a start: its words.{name} would be lost", where=str(folder), remedy=remedy)
     rows = ROWS | GLASS if inside is not None and inside.boundary == "glass" else ROWS
     for name, p in model.network.named_parameters():
@@ -204,7 +204,6 @@ def start_from(model: Model, folder: str | Path) -> None:
         kind = next((kind for beginning, kind in rows.items() if name.startswith(beginning)), None)
         if name not in weights or weights[name].shape[bool(kind) :] != p.shape[bool(kind) :]:
             problem = f"cannot be a start: its {name} does not fit this config"
-            remedy = "Start from a parser of the same sizes (its model.json has them)."
             raise ModelError(problem, where=str(folder), remedy=remedy)
         if kind is None:
             p.copy_(weights[name])

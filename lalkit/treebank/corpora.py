@@ -225,7 +225,7 @@ def parts_of(treebank: str, task: str = "joint") -> list[Part]:
     After a name, @heads=FILE gives head rules, and then @drop=ID,CODE leaves out words with these tags. Raises CorpusError.
     """
     base, *options = OPTION.split(treebank)
-    if os.path.exists(base) and "+" not in "".join(options):
+    if os.path.exists(base) and not re.search(r"[+*]|:[cd]", "".join(options)):
         return [Part(treebank, task, 1.0)]
     parts = []
     for text in treebank.split("+"):

@@ -144,11 +144,11 @@ def test_parts_of_a_mixture(tmp_path, monkeypatch):
         Part("sample", "constituents", 2),
     ]  # fmt: skip
     assert [p.task for p in parts_of("sample+ptb-sample", "dependencies")] == ["dependencies"] * 2
-    with pytest.raises(CorpusError, match="sample:constituents"):
-        parts_of("sample:constituents", "dependencies")
+    pytest.raises(CorpusError, parts_of, "sample:constituents", "dependencies").match("sample:constituents")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a+b*2").mkdir()
     assert parts_of("a+b*2") == [Part("a+b*2", "joint", 1)]
+    assert parts_of(f"{tmp_path}@drop=ID:constituents*2") == [Part(f"{tmp_path}@drop=ID", "constituents", 2)]
 
 
 def test_the_sentences_of_an_epoch():
