@@ -210,8 +210,8 @@ def without_slash(word: str) -> str:
 
 def strip_function(label: str) -> str:
     """Remove function tags and indices: NP-SBJ-1 -> NP, NP=2 -> NP, ADVP|PRT -> ADVP. Labels that start with '-' stay
-    (-LRB-)."""
-    return label if label.startswith("-") else re.split(r"[-=]|\|(?!<)", label, maxsplit=1)[0]
+    (-LRB-), and those that NLTK made (NP-SBJ|<DT-NN>), which are refused later."""
+    return label if label.startswith("-") or "|<" in label else re.split(r"[-=|]", label, maxsplit=1)[0]
 
 
 def clean(tree: Node, unwrap: tuple[str, ...] = ()) -> Node:

@@ -34,7 +34,7 @@ KINDS = {
     "words in brackets": ("trees", "(S (NN (Kera)) (VP (VB (is))))\n", "", "2 words stand in brackets of their own", "sed", 2),
     "other labels": ("trees", "(S (NP@1 (DT A) (NN b)) (VP^S (VB is) (ADJP*OC (JJ c) (JJ d))))\n", "",
                      "3 constituents have labels of another program: NP@1 VP^S ADJP*OC", "sed", 0),
-    "halves": ("trees", "(S (NP (DT A) (NN b)) (S|<VP-.> (VP (VB is)) (. .)))\n", "", "NLTK made: S|<VP", "un_chomsky", 0),
+    "halves": ("trees", "(S-A (NP (DT A) (NN b)) (S-A|<VP-.> (VP (VB is)) (. .)))\n", "", "NLTK made: S-A|<VP", "un_chomsky", 0),
     "Chinese": ("trees", "((IP (NP-SBJ (NR-SHORT 沪) (NN 股)) (VP (VV 涨) (X 啊)) (PU 。)))\n", "", " 0 problems", "weights", 0),
     "NeGra export": ("trees", "%% Word\n#FORMAT 3\n#BOS 1 1 0 1\nDas\tART\t--\tNK\t500\n", "",
                      "export format of NeGra", "treetools", 2),
