@@ -1,4 +1,4 @@
-"""The command line, called inside this process: a process of its own would spend five seconds on imports each time."""
+"""Shipped parsers; the command line inside this process, as a process of its own would import for five seconds."""
 
 import contextlib
 import io
@@ -7,11 +7,23 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
 import torch
 import typer
 from click.testing import CliRunner
 
 from lalkit import cli
+from lalkit.api import Parser
+from lalkit.errors import ModelError
+
+
+def shipped_parser(name):
+    """Load a shipped parser. Skip the test if the encoder of a large one is not installed."""
+    try:
+        return Parser.load(name)
+    except ModelError as error:
+        assert name.endswith("-large")
+        pytest.skip(str(error))
 
 
 def lalkit(*arguments, stdin=b"", cwd=".", **streams):

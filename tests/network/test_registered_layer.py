@@ -12,9 +12,8 @@ from torch import nn
 
 import lalkit
 from lalkit.api import Parser
-from lalkit.config import LAYERS, MODULES, from_dict, override, register_layer, tiny, to_dict
+from lalkit.config import LAYERS, MODULES, override, register_layer, tiny
 from lalkit.errors import ModelError
-from lalkit.network.label_attention import LabelAttention
 from lalkit.training.loop import train
 from lalkit.treebank.corpora import load
 from tests.command import lalkit as command
@@ -73,11 +72,6 @@ def test_a_saved_layer_is_never_replaced_by_another_one(run, monkeypatch):
     monkeypatch.delitem(LAYERS, "pool")
     with pytest.raises(ModelError, match="(?s)the layer 'pool', which is not registered here.*register_layer"):
         Parser.load(run)
-
-
-def test_without_a_name_the_layer_is_the_papers():
-    config = from_dict(type(tiny()), json.loads(json.dumps(to_dict(tiny()))))
-    assert config == tiny() and isinstance(lalkit.LabelAttention(config.model.label_attention, 32, 16), LabelAttention)
 
 
 @dataclass(frozen=True)

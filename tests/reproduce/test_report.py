@@ -193,7 +193,6 @@ def test_a_folder_without_a_sound_sweep_is_an_error(make_sweep, tmp_path):
 def test_over_all_committed_runs_the_test_over_seeds_seldom_calls_noise_significant():
     """At most 8 %, by F1, UAS and LAS; the test over sentences does so far more often on the larger treebanks."""
     sweeps = [reports.read_sweep(path) for path in COMMITTED]
-    assert len(sweeps) >= 12
     for measure in reports.COUNTED:
         tests = [test for sweep in sweeps for test in sweep.false_alarms(measure, rounds=1)[0]]
         assert len(tests) > 140 and np.mean(tests) <= 0.08, measure
