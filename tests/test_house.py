@@ -179,7 +179,7 @@ def test_no_module_imports_the_private_names_of_another():
 
 # All limits are only ever lowered. What is new, other lines pay for; a line that moves has not gone.
 # Of the package: entries, files and lines of code. Of the tests: lines of code.
-ENTRIES, MODULES, CODE, TESTS = 20, 90, 12_896, 11_466
+ENTRIES, MODULES, CODE, TESTS = 20, 90, 12_896, 11_464
 
 # Of everything that somebody has to read besides tests (package, tools, the book and its web pages, code cells): lines.
 # Of the lessons: notebooks, the names that they and their solutions import from lalkit, and the modules of these names.
