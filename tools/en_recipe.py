@@ -2,20 +2,25 @@
 
     python tools/en_recipe.py train en --seed 1                                     runs/en-first, runs/ewt-silver, runs/en-1
     python tools/en_recipe.py constituents --treebank ewt --model en --out runs/ewt-silver
+    python tools/en_recipe.py films --model en-large --out runs/films
 
-`en` and `en-span` learn from several treebanks, and from constituents that a first parser added to EWT ("silver"). A run that is
-there already is not trained again.
+`en` and `en-span` learn from several treebanks, and from constituents that another parser added to EWT ("silver"); `en` also
+from the trees of another parser for raw sentences. A run that is there already is not trained again.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
+import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import nltk
 import torch
 import typer
 
@@ -33,6 +38,8 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load, penn_form
 from lalkit.treebank.tree import Sentence
 
+FILMS = "movie_reviews", "sentence_polarity", "subjectivity"  # in NLTK's data, CC BY 4.0
+MARKUP = re.compile(r"[<>{}_|\\^~=*]|http|www")
 FORBIDDEN = 1e6  # more than all labels of a tree score
 SILVER = "silver.json"  # in a folder of `constituents`: which treebank it is, and which parser added constituents
 logger = logging.getLogger("lalkit")
@@ -76,7 +83,8 @@ def train(name: str, seed: int = 1) -> None:
         if not (Path(row["out"]) / SILVER).is_file():
             if stage := stages(named.folders()[0]).get(row["model"]):
                 train_stage(stage["treebank"], stage["recipe"], stage["seed"], row["model"])
-            constituents(row["treebank"], row["model"], Path(row["out"]))
+            make = films if row["treebank"] == "films" else partial(constituents, row["treebank"])
+            make(row["model"], Path(row["out"]))
     train_stage(facts.get("trained_on", facts["treebank"]), facts["recipe"], seed, f"runs/{name}-{seed}")
 
 
@@ -104,6 +112,23 @@ def constituents(
     write_text(out / "dev.conllu", format_conllu(dev))
     write_json(out / SILVER, {"treebank": treebank, "model": model, "lalkit": __version__})
     logger.info("%s: %d sentences with silver constituents; %s", out, len(silver), line)
+
+
+@app.command()
+def films(model: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
+    """Let a parser parse raw sentences of film reviews and plots. Write a folder to train on, with the dev part of EWT.
+
+    They are the lines of `FILMS` of 4 to 45 words in ASCII without markup, each once; the first letter and I become capitals.
+    """
+    lines = {line.strip() for name in FILMS for line in getattr(nltk.corpus, name).raw().splitlines()}
+    kept = [line for line in lines if 4 <= len(line.split()) <= 45 and line.isascii() and not MARKUP.search(line)]
+    text = re.sub(r"\bi\b(?!\.)", "I", "".join(f"{line}\n" for line in sorted(kept)))
+    write_text(out / "films.txt", re.sub(r"^[^a-zA-Z\n]*[a-z]", lambda m: m[0].upper(), text, flags=re.M))
+    command = f"{sys.executable} -m lalkit parse {out}/films.txt --model {model} --to ptb,conllu --out {out}/train"
+    subprocess.run(command.split(), check=True)
+    (out / "train.ptb").replace(out / "train.trees")
+    write_text(out / "dev.conllu", format_conllu(load("ewt", "dev").sentences))
+    write_json(out / SILVER, {"treebank": "films", "model": model, "lalkit": __version__})
 
 
 if __name__ == "__main__":

