@@ -257,7 +257,8 @@ def ship(
     named = {part: facts["treebank"] if facts else part for part, facts in silver.items()}
     treebank = "+".join(name for part, name in named.items() if not silver[part] or name not in learned)
     silver_facts = [row for stage in stages for row in stage.pop("silver", ())]
-    silver_facts += [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
+    now = [{"out": part.partition("*")[0], **facts} for part, facts in silver.items() if facts]
+    silver_facts += [row for row in now if row not in silver_facts]
     starts = {stages[0]["start"] if stages else configs[0].train.start} & {*places()}
     before = starts | {row["model"] for row in silver_facts} & {*places()}
     others = [read_card(find(start)).facts["licence"] for start in sorted(before)]
@@ -426,7 +427,7 @@ def _stages(start: str | None) -> list[dict]:
         if card := find_json(Path(start) / "card.json"):
             stage = {"out": start, "start": card["recipe"].get("train.start"), "treebank": card["trained_on"]}
             return [
-                *card["stages"],
+                *({**earlier, "licence": card["licence"]} for earlier in card["stages"]),
                 stage | {key: card[key] for key in ("seed", "recipe", "silver", "licence")},
                 *stages,
             ]
