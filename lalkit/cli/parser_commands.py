@@ -200,8 +200,7 @@ def parse(
     if text and os.path.exists(os.path.join(text[0], "model.json")):  # False for a text that is too long for a path
         raise ParameterError(f"{text[0]} is a parser, not a text", remedy=f"Write: --model {text[0]}")
     named = text and len(text) == 1 and (os.path.isfile(text[0]) or os.path.islink(text[0]))  # a link may lead nowhere
-    file = Path(text[0]) if named else None
-    text = [] if file else text
+    file, text = (Path(text[0]), []) if named else (None, text)
     check_names(text or ())
     forms = corpus.forms(to)
     if confidence and "ptb" in forms:
@@ -218,9 +217,10 @@ def parse(
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
             return corpus.parse(job, lines, out, workers, cluster, replace, device)
-    if not text or len(text) != 1 or any((out, workers is not None, cluster)):
-        problem = "constraints and alternatives are for one typed sentence, and are printed"
-        remedy = "Give one sentence between quotes, without --out, --workers or --cluster."
+    beside = attach and (alternatives or confidence or to != "ptb")
+    if len(text or ()) != 1 or any((out, workers is not None, cluster, beside)):
+        problem = "constraints, alternatives and --attach are for one typed sentence, and are printed"
+        remedy = "Give one sentence between quotes, without --out, --workers or --cluster; --attach prints no trees."
         raise ParameterError(problem, remedy=remedy)
     parser = Parser.load(model, resolve_precision(precision, "cpu", exact=True), device)
     result = parser.parse(text[0], form, require=require or (), forbid=forbid or ())
