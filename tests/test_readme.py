@@ -216,7 +216,7 @@ NUMBERS = [
         "is {0} over none on the PTB sample": "layer + PFL > none"}),
     (lambda: family("trial"), SAME, {"the released split less ours is {0}": "layer + PFL, released > layer + PFL"}),
     (lambda: family("stronger"), CLAIM, {
-        **dict.fromkeys(["inside the span, less none", "is {0}, and on MASC {1}."], "inside the span > none"),
+        **dict.fromkeys(["inside the span, less none", "is {0}, and on everyday English (MASC) {1}."], "inside the span > none"),
         "inside the span, less the released split": "inside the span > layer + PFL, released"}),
     (lambda: family("uniform"), SAME, dict.fromkeys(["feed-forward differs by {0}", "it differs by {0}"], "uniform > learned")),
     (lambda: family("heads"), CLAIM, {

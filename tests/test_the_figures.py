@@ -64,7 +64,7 @@ def test_the_readings_come_from_the_shipped_parser():
         results = parser.parse(text).alternatives(len(rows))
         assert [result.to_ptb() for result in results] == rows["tree"].tolist()
         found = [result.reading.probability for result in results]
-        assert found == pytest.approx(rows["probability"].tolist(), rel=2e-3)
+        assert found == pytest.approx((rows["percent"] / 100).tolist(), rel=2e-3)
 
 
 def test_the_reliability_of_the_shipped_parsers_is_drawn_with_their_temperatures():
