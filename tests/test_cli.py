@@ -99,7 +99,7 @@ MISUSE = [  # a command, its standard input, and the place that its one message 
     ("parse -5~degrees", b"", "parse -- '-5 degrees'"), ("parse It --model english", b"", "Did you mean en?"),
     ("parse --model PARSER --require=NP(1,~2) It So", b"", "one typed sentence"),
     ("parse --model PARSER --alternatives 2 It --out x", b"", "one typed sentence"),
-    ("parse --model PARSER --attach It --to json It", b"", "--attach prints no trees"),
+    ("parse --model PARSER --attach It --alternatives 2 It", b"", "--attach prints no trees"),
     ("parse --model PARSER --require NP(1,2) It --workers 0", b"", "--workers"), ("parse --confidence It", b"", "ptb"),
     ("parse --model PARSER --alternatives 0 It", b"", "trees is 0"), ("report sweeps none", b"", "holds no sweep"),
     ("parse --model PARSER --to xml x", b"", "xml"), ("serve --model PARSER --host 192.0.2.1", b"", "192.0.2.1"),

@@ -1,6 +1,6 @@
-"""Train a shipped parser again by the recipe on its card, with all stages before it; or add constituents to a treebank of arcs.
+"""Train a shipped parser again by the recipe on its card, with all stages before it; or add a parser's trees to its treebanks.
 
-    python tools/en_recipe.py train en --seed 1                                     runs/en-first, runs/ewt-silver, runs/en-1
+    python tools/en_recipe.py train en --seed 1                                     runs/en-1, and all runs before it
     python tools/en_recipe.py constituents --treebank ewt --model en --out runs/ewt-silver
     python tools/en_recipe.py films --model en-large --out runs/films
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -26,10 +25,13 @@ import typer
 
 from lalkit import __version__
 from lalkit.chart.joint import JointTree
+from lalkit.cli.parser_commands import parse
 from lalkit.config import PRESETS, override
 from lalkit.errors import LalkitError
 from lalkit.files import write_json, write_text
 from lalkit.network.model import Model, Scored, check_joint
+from lalkit.studies.texts import NLTK
+from lalkit.studies.texts import load as load_texts
 from lalkit.training import checkpoint, named
 from lalkit.training.loop import train as train_parser
 from lalkit.treebank.brackets import format_tree
@@ -38,10 +40,9 @@ from lalkit.treebank.conllu import format_conllu
 from lalkit.treebank.corpora import load, penn_form
 from lalkit.treebank.tree import Sentence
 
-FILMS = "movie_reviews", "sentence_polarity", "subjectivity"  # in NLTK's data, CC BY 4.0
-MARKUP = re.compile(r"[<>{}_|\\^~=*]|http|www")
+STRANGE = re.compile(r"[^\x00-\x7F]|[<>{}_|\\^~=*]|http|www")
 FORBIDDEN = 1e6  # more than all labels of a tree score
-SILVER = "silver.json"  # in a folder of `constituents`: which treebank it is, and which parser added constituents
+SILVER = "silver.json"  # in a folder of `constituents` or `films`: which texts these are, and which parser drew trees
 logger = logging.getLogger("lalkit")
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
 
@@ -118,17 +119,17 @@ def constituents(
 def films(model: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
     """Let a parser parse raw sentences of film reviews and plots. Write a folder to train on, with the dev part of EWT.
 
-    They are the lines of `FILMS` of 4 to 45 words in ASCII without markup, each once; the first letter and I become capitals.
+    They are the lines of NLTK's three corpora of film texts (Pang and Lee, CC BY 4.0) with 4 to 45 words, in ASCII and without
+    markup, each once; the first letter and I become capitals. Raises CorpusError for a corpus that is not on this machine.
     """
-    lines = {line.strip() for name in FILMS for line in getattr(nltk.corpus, name).raw().splitlines()}
-    kept = [line for line in lines if 4 <= len(line.split()) <= 45 and line.isascii() and not MARKUP.search(line)]
+    raw = "\n".join(getattr(nltk.corpus, name).raw() for name in NLTK if load_texts(name))  # this raises CorpusError
+    kept = [s for s in {*map(str.strip, raw.splitlines())} if 4 <= len(s.split()) <= 45 and not STRANGE.search(s)]
     text = re.sub(r"\bi\b(?!\.)", "I", "".join(f"{line}\n" for line in sorted(kept)))
     write_text(out / "films.txt", re.sub(r"^[^a-zA-Z\n]*[a-z]", lambda m: m[0].upper(), text, flags=re.M))
-    command = f"{sys.executable} -m lalkit parse {out}/films.txt --model {model} --to ptb,conllu --out {out}/train"
-    subprocess.run(command.split(), check=True)
+    parse([str(out / "films.txt")], model, to="ptb,conllu", out=out / "train", replace=True)
     (out / "train.ptb").replace(out / "train.trees")
     write_text(out / "dev.conllu", format_conllu(load("ewt", "dev").sentences))
-    write_json(out / SILVER, {"treebank": "films", "model": model, "lalkit": __version__})
+    write_json(out / SILVER, {"treebank": "films", "model": model, "lalkit": __version__, "lines": len(kept)})
 
 
 if __name__ == "__main__":

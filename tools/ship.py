@@ -251,7 +251,7 @@ def ship(
             f"cards are for joint parsers, not for {task}", where=name, remedy="Give runs of the task joint."
         )
     stages = _stages(_only("start", [config.train.start for config in configs]))
-    # Folders in which a parser added constituents to a treebank. Scores are those of the treebank itself.
+    # Folders with trees that a parser drew: for a treebank, which is scored itself, or for raw film texts, which are not.
     silver = {part: find_json(Path(part.partition("*")[0]) / "silver.json") for part in trained_on.split("+")}
     learned = {"films"} | {sources(part)[0] for part, facts in silver.items() if not facts}
     named = {part: facts["treebank"] if facts else part for part, facts in silver.items()}
@@ -273,7 +273,7 @@ def ship(
         (i for i, row in enumerate(seeds) if seed in (None, row["seed"])),
         key=lambda i: seeds[i]["dev"]["f1"] + seeds[i]["dev"]["las"],
     )
-    best, parser, mixed = seeds[chosen], halved(Parser.load(runs[chosen])), "+" in treebank
+    best, parser, mixed = seeds[chosen], halved(Parser.load(runs[chosen])), "+" in trained_on
     parser.info.update(name=name, seed=best["seed"])
     target, own = folders()[0] / name, OWN.get(language, "sample")
     paper, inside = parser.config.model.label_attention, parser.config.model.span_attention

@@ -188,7 +188,7 @@ def parse(
         forbid: A part that the tree must not have, in the same notation. Repeat it for more.
         alternatives: Print this many readings, the best first, with their probabilities and their differences from the best: in
             each, some word has another head word. `result.alternatives(k, differ)` in Python has other ways to differ.
-        attach: Print the five most probable head words of this phrase of the sentence, with their exact probabilities.
+        attach: Print the five most probable head words of this phrase, with their exact probabilities, and no tree.
         confidence: Also write, in conllu and json, how probable the parts of each parse are.
     """
     from lalkit import corpus
@@ -217,7 +217,7 @@ def parse(
             else:
                 lines = corpus.from_stream(sys.stdin.buffer, "standard input", "stdin")
             return corpus.parse(job, lines, out, workers, cluster, replace, device)
-    beside = attach and (alternatives or confidence or to != "ptb")
+    beside = attach is not None and (alternatives is not None or confidence or to != "ptb")
     if len(text or ()) != 1 or any((out, workers is not None, cluster, beside)):
         problem = "constraints, alternatives and --attach are for one typed sentence, and are printed"
         remedy = "Give one sentence between quotes, without --out, --workers or --cluster; --attach prints no trees."

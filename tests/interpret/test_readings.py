@@ -241,7 +241,7 @@ def test_probabilities_of_structures_add_up_to_those_of_arcs(telescope):
 def test_attachments_of_a_phrase(telescope, phrase):
     table = telescope.attachments(phrase)
     assert table["head word"].tolist()[:2] == ["man", "saw"] and table["probability"].is_monotonic_decreasing
-    assert 0.99 < table["probability"].sum() < 1 + 1e-6, "a head inside the phrase has the rest"
+    assert 0.99 < table["probability"].sum() < 1 + 1e-6, "in fp32; a head inside the phrase has the rest"
     assert "root" in set(table["head word"]) and 7 not in set(table["head"])
 
 

